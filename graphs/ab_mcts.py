@@ -41,9 +41,12 @@ async def ab_mcts(state: SearchState, step: Step[AbMctsContext]) -> TreeSearch:
 
 def arms(context: AbMctsContext) -> dict[str, Model]:
     """Return the models by name: that of a string, else the place in the list. The setting `model` alone has none."""
-    models = context.arms or []
-    names = [model if isinstance(model, str) and models.count(model) == 1 else str(i) for i, model in enumerate(models)]
-    return dict(zip(names, models, strict=True)) or {"": context.model}
+    models, by_name = context.arms or [], dict[str, Model]()
+    for index, model in enumerate(models):
+        is_distinct = models.count(model) == 1
+        name = model if isinstance(model, str) and is_distinct else str(index)
+        by_name[name] = model
+    return by_name or {"": context.model}
 
 
 builder = search_graph("ab_mcts", AbMctsContext, ab_mcts, finish=finishing(AbMctsContext, ab_mcts))

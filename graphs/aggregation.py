@@ -11,6 +11,7 @@ With several models as `proposers` this is Mixture-of-Agents (Wang et al. 2024, 
 write the answers of a round in turns, and the last round is a single answer, which `model` makes of all of theirs.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
@@ -103,9 +104,8 @@ async def propose(state: AggregationState, step: Step[AggregationContext]) -> Up
     """Sample the first population: N answers, at once."""
     writers = writers_of(step, step.context.population)
     prompt = await prompt_for(state, step)
-    return await take_round(
-        state, step, [Part(prompt, model, writers.count(model)) for model in dict.fromkeys(writers)]
-    )
+    parts = [Part(prompt, model, answers) for model, answers in Counter(writers).items()]
+    return await take_round(state, step, parts)
 
 
 @node(AggregationContext)
@@ -117,10 +117,10 @@ async def aggregate(state: AggregationState, step: Step[AggregationContext]) -> 
     draw = Random(f"{step.context.seed} {state['request']} {round_of(state)}")
     size = len(population) if is_last else min(step.context.group, len(population))
     groups = [draw.sample(range(len(population)), size) for _ in writers]
-    parts = [
-        Part(await prompt_for(state, step, [population[index] for index in group]), model, group=(*group,))
-        for model, group in zip(writers, groups, strict=True)
-    ]
+    parts = []
+    for model, group in zip(writers, groups, strict=True):
+        prompt = await prompt_for(state, step, [population[index] for index in group])
+        parts.append(Part(prompt, model, group=(*group,)))
     return await take_round(state, step, parts)
 
 
@@ -151,6 +151,7 @@ async def prompt_for(
     environment = await environment_of(step.context)
     sources = prompts.WITH_SOURCES if evidence_of(state).passages else prompts.WITHOUT_SOURCES
     template = prompts.AGGREGATE if group else prompts.PROPOSE
+    candidates = [shown(candidate, number, is_open=environment is None) for number, candidate in enumerate(group, 1)]
     return template.format_messages(
         task=short_task_prompt(environment or PLAIN, examples=step.context.few_shot, request=state["request"]),
         today="" if environment else f"{TODAY.format(today=today())} ",
@@ -160,22 +161,24 @@ async def prompt_for(
         conversation=state["messages"][:-1],
         material=articles_text(state["world"]) + found_text(state),
         request=state["request"],
-        candidates="\n".join(
-            shown(candidate, number, is_open=environment is None) for number, candidate in enumerate(group, 1)
-        ),
+        candidates="\n".join(candidates),
     )
 
 
 def writers_of(step: Step[AggregationContext], count: int) -> list[int | None]:
     """Return who writes so many answers: the proposers in turns, by index; None where there are none."""
     proposers = step.context.proposers
-    return [index % len(proposers) if proposers else None for index in range(count)]
+    if not proposers:
+        return [None] * count
+    return [index % len(proposers) for index in range(count)]
 
 
 def writer_of(step: Step[AggregationContext], index: int | None) -> Model:
     """Return a proposer by its index, in turns if a run is resumed with fewer; the run's model where there is none."""
     proposers = step.context.proposers
-    return step.context.model if index is None or not proposers else proposers[index % len(proposers)]
+    if index is None or not proposers:
+        return step.context.model
+    return proposers[index % len(proposers)]
 
 
 async def take_round(state: AggregationState, step: Step[AggregationContext], parts: Sequence[Part]) -> Update:
@@ -192,7 +195,8 @@ async def take_round(state: AggregationState, step: Step[AggregationContext], pa
         model = model_of(step, writer_of(step, part.model))
         before = step.context.population * round_of(state) + sum(each.answers for each in parts[:number])
         replies[number], stopped = await sample_texts(step, model, part.prompt, part.answers, first=before)
-        stops.extend([stopped] if stopped else [])
+        if stopped:
+            stops.append(stopped)
 
     try:
         await each_to_its_end([write(*numbered) for numbered in enumerate(parts)])
@@ -200,8 +204,11 @@ async def take_round(state: AggregationState, step: Step[AggregationContext], pa
         if not replies:
             raise
         stops.append(stopped)
-    written = [(reply, parts[number]) for number in sorted(replies) for reply in replies[number]]
-    new = await at_once([read_candidate(state, step, reply, [*part.group], part.model) for reply, part in written])
+    reading = []
+    for number in sorted(replies):
+        part = parts[number]
+        reading += [read_candidate(state, step, reply, [*part.group], part.model) for reply in replies[number]]
+    new = await at_once(reading)
     return {"candidates": new} | await ended_by(state, step, new, stops)
 
 
@@ -216,8 +223,8 @@ async def ended_by(
     if accepted := [candidate for candidate in new if candidate["accepted"]]:
         by = environment.verifier if environment and accepted[0]["reward"] is not None else "verifiers"
         return stop_solved(by, f"an answer of round {number} is accepted")
-    if limit := next((stopped for stopped in stops if isinstance(stopped, LimitReached)), None):
-        return stop_because(limit)
+    if limits := [stopped for stopped in stops if isinstance(stopped, LimitReached)]:
+        return stop_because(limits[0])
     if number < step.context.rounds:
         return {}
     answered = any(candidate["answer"] for candidate in [*state["candidates"], *new])

@@ -51,7 +51,7 @@ from reflective_agents.nodes.remembering.lessons import lessons_message
 from reflective_agents.nodes.step import Step, Update, stop, stop_at, stop_solved
 from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.outcome import UNCHECKED, Appraisal
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, with_reason
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
 from reflective_agents.state.tree import TreeNode, TreeView
@@ -113,10 +113,10 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     if support := result.get("support"):
         evidence["support"] = support
     step.emit("evidence", answer=evidence["answer"], sources=len(evidence["sources"]), reason=outcome["reason"])
-    update: Update = {
-        "evidence": evidence,
-        "limit": outcome.get("limit") if outcome.get("limit", {}).get("name") != "max_rounds" else None,
-    }
+    limit = outcome.get("limit")
+    if limit and limit["name"] == "max_rounds":
+        limit = None
+    update: Update = {"evidence": evidence, "limit": limit}
     return update | ({"outcome": outcome} if outcome["status"] == "solved" else {})
 
 
@@ -214,7 +214,9 @@ async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage |
     if any(sample["reward"] is not None for sample in state["samples"]):
         return None
     search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
-    texts = [*([search.world.answer(best)] if best else []), *([cited.text] if cited else [])]
+    texts = [search.world.answer(best)] if best else []
+    if cited:
+        texts.append(cited.text)
     samples = by_votes(state["samples"])
     first = {sample["answer"]: sample for sample in reversed(samples)}
     rivals = [*dict.fromkeys([*texts, *distinct(samples)])]
@@ -226,16 +228,13 @@ async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage |
     if not ranking.results:
         return None
     winner, reached = rivals[ranking.best], state["outcome"]
-    chosen: AutoState = {
-        **state,
-        "outcome": reached
-        and {**reached, "reason": f"{reached['reason']}; of {len(rivals)} answers, {ranking.reason}"},
-    }
+    outcome = with_reason(reached, f"of {len(rivals)} answers, {ranking.reason}")
+    chosen: AutoState = {**state, "outcome": outcome}
     if winner in first:
         return await answer_with(chosen, step, first[winner])
-    return await (
-        answer_from_sources(chosen, step, cited) if cited and winner == cited.text else answer(chosen, step, search)
-    )
+    if cited and winner == cited.text:
+        return await answer_from_sources(chosen, step, cited)
+    return await answer(chosen, step, search)
 
 
 async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
@@ -254,7 +253,8 @@ async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: 
 def best_cited(tree: TreeView) -> TreeNode | None:
     """Return the best answer of a tree that cites sources; None if there is none."""
     answers = [node for node in unpruned(tree) if node["kind"] == "answer" and node["messages"]]
-    return min((node for node in answers if split_references(node["messages"][0].text)[1]), key=rank, default=None)
+    cited = [node for node in answers if split_references(node["messages"][0].text)[1]]
+    return min(cited, key=rank, default=None)
 
 
 async def answer_from_tree(state: AutoState, step: Step[AutoContext], found: TreeNode) -> Update:

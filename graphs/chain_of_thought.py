@@ -101,17 +101,16 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
         material=articles_text(state["world"]),
         request=state["request"],
     )
-    listener = (
-        # Only one sample can be streamed: of several nobody knows which will win, and an environment's answer
-        # is read first.
-        AnswerStream(step, partial(Labelled, "final", "answer")) if context.samples == 1 and not environment else None
-    )
+    # Of several nobody knows which will win, and an environment's answer is read first.
+    is_streamed = context.samples == 1 and not environment
+    listener = AnswerStream(step, partial(Labelled, "final", "answer")) if is_streamed else None
 
     def is_safe(replies: Sequence[AIMessage]) -> bool:
         # Without `confidence` nobody asks; 2 is a chance that is never reached.
         return certainty([reader(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
 
-    model, by_likelihood = model_of(step, context.model), context.votes == "likelihood" and context.samples > 1
+    model = model_of(step, context.model)
+    by_likelihood = context.votes == "likelihood" and context.samples > 1
     options: dict[str, Any] = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
     if context.confidence:
         options |= {"batch": context.batch, "enough": is_safe}
@@ -139,7 +138,8 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     done = await give_answer(await environment_of(step.context), state["world"], answer)
     agreed = agreement(count, len(state["samples"])) if winner else UNREADABLE
     reward, observation = (done.reward, done.observation) if done else (None, "")
-    invalid, unreadable = done is not None and not done.valid, not winner and reward is None
+    invalid = done is not None and not done.valid
+    unreadable = not winner and reward is None
     refused: Update = {"refused": invalid or unreadable}
     update: Update = refused | {"answer": answer, "reward": reward, "observation": observation}
     if invalid:
@@ -203,7 +203,8 @@ async def best_verified(
     # Turned round, so that of equal answers the first is verified, which is the one that is returned.
     answers = {voter["normal"]: voter["answer"] for voter in reversed(voters)}
     verify = partial(verify_answer, step, state["run_id"], state["messages"])
-    verdicts = dict(zip(answers, await at_once([verify(answer) for answer in answers.values()]), strict=True))
+    found = await at_once([verify(answer) for answer in answers.values()])
+    verdicts = dict(zip(answers, found, strict=True))
 
     def rank(voter: Sample) -> tuple[bool, float]:
         verdict = verdicts[voter["normal"]]
@@ -228,8 +229,11 @@ def weighed(voters: Sequence[Sample], step: Step[ChainOfThoughtContext]) -> dict
 
 def certainty(samples: Sequence[Sample]) -> float:
     """Calculate the chance that the answer that leads would stay ahead; 0 before any vote can be read."""
-    votes = Counter(sample["normal"] for sample in voting(samples) if sample["normal"]).most_common(2)
-    return sampling.majority(votes[0][1], votes[1][1] if votes[1:] else 0) if votes else 0.0
+    votes = Counter(sample["normal"] for sample in voting(samples) if sample["normal"])
+    if not votes:
+        return 0.0
+    first, second, *_ = [*sorted(votes.values(), reverse=True), 0]
+    return sampling.majority(first, second)
 
 
 builder = strategy_graph(

@@ -50,11 +50,13 @@ REPLY = Appraisal(accepted=True)
 async def prepare(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Refuse a memory that cannot be opened and a thread of another user, and say where the memory lies."""
     user = recall.user_of(step.context)
-    if (owner := state.get("user") or user) != user:
+    owner = state.get("user") or user
+    if owner != user:
         raise WrongThread(f"this thread belongs to user {owner!r}, not to {user!r}: choose another thread, or set user")
     stream = await recall.open_memory_of_user(step)
     step.emit("memory", user=user, memories=await stream.count(), kept_in=kept_in())
-    days = {name: day_of(time.time())} if (name := state["messages"][-1].id) else {}
+    message_id = state["messages"][-1].id
+    days = {message_id: day_of(time.time())} if message_id else {}
     return {"user": user, "conversation": state.get("conversation") or uuid4().hex, "days": days}
 
 
@@ -115,7 +117,9 @@ async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
         failed = reason
     if failed is None:
         return update
-    return update | (stop_because(failed) if isinstance(failed, LimitReached) else _answered_but("remembered", failed))
+    if isinstance(failed, LimitReached):
+        return update | stop_because(failed)
+    return update | _answered_but("remembered", failed)
 
 
 @node(MemoryContext)

@@ -154,8 +154,10 @@ async def synthesis(state: PlanState, step: Step[PlanContext]) -> AIMessage:
     _, sources = numbered(state["subgoals"], earlier=thread_sources(state["messages"]))
     listener = AnswerStream(step, partial(CitationReader, sources))
     reply = await write(step, step.context.model, answer_prompt(state), listener)
-    shown = [*(goal["answer"] or "" for goal in state["subgoals"]), *(message.text for message in state["messages"])]
-    checked = resolve(reply.text, sources, "\n".join(shown), streamed=listener.has_begun)
+    found = [goal["answer"] or "" for goal in state["subgoals"]]
+    conversation = [message.text for message in state["messages"]]
+    shown = "\n".join([*found, *conversation])
+    checked = resolve(reply.text, sources, shown, streamed=listener.has_begun)
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return AIMessage(checked.text, id=await listener.end(checked.text))
@@ -182,9 +184,10 @@ def plan_of(most: int, least: int = 1) -> type[Plan]:
 
 def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Update:
     """Return the outcome if the work is done or no further plan may be made; an empty update otherwise."""
-    context, failed = step.context, [goal for goal in goals if goal["status"] == "failed" and goal["plan"] == plans]
+    context = step.context
     if ready(goals):
         return {}
+    failed = [goal for goal in goals if goal["status"] == "failed" and goal["plan"] == plans]
     if not failed:
         done = sum(goal["status"] == "done" for goal in goals)
         numbers = f"{pluralize(done, 'sub-goal')}, {pluralize(plans, 'plan')}"
@@ -221,9 +224,12 @@ def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
     goals, sources = numbered(done, earlier=earlier)
     if len(done) == 1:
         return AIMessage(goals[0]["answer"] or "", id=done[0]["said"])
-    text = "\n\n".join(f"{goal['goal']}\n{split_references(goal['answer'] or '')[0]}" for goal in goals)
-    cited = sorted({number for goal in goals for number in split_references(goal["answer"] or "")[1]})
-    return AIMessage(with_references(text, {number: sources[number] for number in cited}))
+    parts, cited = [], set[int]()
+    for goal in goals:
+        body, references = split_references(goal["answer"] or "")
+        parts.append(f"{goal['goal']}\n{body}")
+        cited.update(references)
+    return AIMessage(with_references("\n\n".join(parts), {number: sources[number] for number in sorted(cited)}))
 
 
 builder = strategy_graph(

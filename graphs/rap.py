@@ -13,6 +13,7 @@ wins is phrased for the user at the end. In an environment the actions of a path
 environment's reward counts.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
@@ -33,7 +34,7 @@ from reflective_agents.state.run import latest
 from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchOutput, SearchState, Tree, TreeNode
 from reflective_agents.tree_search.algorithms.rap import Rap
-from reflective_agents.tree_search.candidates import VERIFIERS
+from reflective_agents.tree_search.choosing import is_scored
 from reflective_agents.tree_search.graph import answer, search_graph
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.tree_paths import path, rank, unpruned
@@ -99,15 +100,19 @@ async def predicted_world(state: SearchState, step: Step[RapContext]) -> WorldMo
 async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     """Answer with the answer that the environment rewards most, or the verifiers; else with the one whose paths weigh
     most."""
-    weights = weigh(state["tree"], await predicted_world(state, step))
+    world = await predicted_world(state, step)
+    weights = weigh(state["tree"], world)
     # A person may have given up the best node since it was found.
     left = {node["id"]: node for node in unpruned(state["tree"])}
     ends = [end for end in left.values() if end["kind"] == "answer"]
-    rewarded = min((end for end in ends if is_rewarded(end)), key=rank, default=None)
-    best = rewarded["id"] if rewarded else weights[0]["node"] if weights else state["best"]
+    rewarded = min(filter(is_scored, ends), key=rank, default=None)
+    best = state["best"]
+    if rewarded:
+        best = rewarded["id"]
+    elif weights:
+        best = weights[0]["node"]
     best = best if best in left else None
     chosen: SearchState = {**state, "best": best}
-    world = await predicted_world(state, step)
     if is_verified(step):  # what was verified stays as it is
         found = await world.found(path(state["tree"], best)[:-1]) if best else {}
         text, evidence = "", Evidence(found, held=False)
@@ -116,11 +121,6 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
         evidence = Evidence(world.sources)
     update = await answer(chosen, step, await rap(state, step), text, evidence)
     return {"weights": weights, "best": best} | update
-
-
-def is_rewarded(end: TreeNode) -> bool:
-    """Tell whether the environment or the verifiers have scored the end of a path."""
-    return "reward" in end or VERIFIERS in end.get("terms", {})
 
 
 async def phrased(state: SearchState, world: WorldModel) -> str:
@@ -143,13 +143,17 @@ def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))
             paths_by_answer.setdefault(world.form(world.answer(end)), []).append((weight, end))
-    total = sum(weight for paths in paths_by_answer.values() for weight, _ in paths)
+    total = sum(map(_weight, paths_by_answer.values()))
     weights = [_weighed(paths, world, total) for paths in paths_by_answer.values()]
     return sorted(weights, key=lambda weighed: -weighed["weight"])
 
 
+def _weight(paths: Iterable[tuple[float, TreeNode]]) -> float:
+    return sum(weight for weight, _ in paths)
+
+
 def _weighed(paths: list[tuple[float, TreeNode]], world: WorldModel, total: float) -> Weighed:
-    weight = sum(weight for weight, _ in paths)
+    weight = _weight(paths)
     _, best = max(paths, key=lambda path: path[0])
     share = weight / total if total else 0.0
     return Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=share)

@@ -164,11 +164,7 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     """Return the agent's answer."""
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
-    evidence = (
-        NO_EVIDENCE
-        if environment
-        else Evidence(sources_of(observations_of(state["steps"]), thread_sources(state["messages"])))
-    )
+    evidence = NO_EVIDENCE if environment else Evidence(shown(state))
     appraisal = appraise(environment, state["answer"] or "", state["reward"])
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
 

@@ -249,8 +249,11 @@ def earlier_rounds(answers: Sequence[Answer], earlier: Sources) -> list[AnyMessa
     messages: list[AnyMessage] = []
     numbers = numbers_of([result for answer in answers for result in answer["found"]], earlier)
     for answer in answers:
-        criticised = {"missing": answer["missing"], "superfluous": answer["superfluous"]}
-        reflection = {**criticised, "complete": answer.get("complete", False)}
+        reflection = {
+            "missing": answer["missing"],
+            "superfluous": answer["superfluous"],
+            "complete": answer.get("complete", False),
+        }
         args = {"answer": answer["answer"], "reflection": reflection, "search_queries": answer["queries"]}
         name = ReviseAnswer.__name__ if answer["round"] else AnswerQuestion.__name__
         call = {"name": name, "args": args, "id": f"round_{answer['round']}"}
@@ -284,9 +287,12 @@ def new_queries(queries: Sequence[str], answers: Sequence[Answer], step: Step[Re
     """Return at most `max_queries` distinct queries that were not run yet; none without a search engine and tools."""
     if alone(step):
         return []
-    searched = {folded(query) for answer in answers for query in answer["searched"]}
-    queries_by_form = {folded(query): query for query in queries if folded(query)}
-    return [query for form, query in queries_by_form.items() if form not in searched][: step.context.max_queries]
+    queries_by_form = {folded(query): query for query in queries}
+    queries_by_form.pop("", None)
+    for answer in answers:
+        for searched in answer["searched"]:
+            queries_by_form.pop(folded(searched), None)
+    return [*queries_by_form.values()][: step.context.max_queries]
 
 
 builder = strategy_graph(

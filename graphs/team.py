@@ -17,7 +17,7 @@ from langgraph.types import Overwrite
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs._team.reports import (
-    answered_numbers,
+    answered,
     best_report,
     flaw,
     is_scored,
@@ -84,7 +84,8 @@ async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
 async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     """Judge what was reported, and end the work or hand over the next tasks."""
     context, rounds, team = step.context, state["rounds"], members(step.context)
-    left, answers = context.max_rounds - len(rounds), answered_numbers(rounds)
+    left = context.max_rounds - len(rounds)
+    answers = [report["number"] for report in answered(reports_of(rounds))]
     prompt = prompts.SUPERVISE.format_messages(
         today=search_prompts.TODAY.format(today=today()),
         conversation=state["messages"],
@@ -132,7 +133,7 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
         return {"rounds": judged(rounds, agreed, answers[0]["number"], None)[-1:]} | stop("answered", agreed)
-    is_over = len(rounds) >= context.max_rounds or (len(rounds) > 1 and is_unchanged(rounds, question))
+    is_over = len(rounds) >= context.max_rounds or is_unchanged(rounds, question)
     # Code cannot tell whether long answers say the same; a judge does, before another round is paid for.
     is_open = len(answers) > 1 and not all(map(is_short, answers))
     if is_over or (is_open and not is_scored(rounds[-1:])):
@@ -156,8 +157,11 @@ async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
     """Take in what the members report."""
     reports, number = state["reports"], len(state["rounds"]) + 1
     charge(step, reports)
-    texts = [brief(failure(report) if report["answer"] is None else report["answer"]) for report in reports]
-    step.emit("reports", round=number, members=[report["name"] for report in reports], reports=texts)
+    names, texts = [], []
+    for report in reports:
+        names.append(report["name"])
+        texts.append(brief(failure(report) if report["answer"] is None else report["answer"]))
+    step.emit("reports", round=number, members=names, reports=texts)
     return {"rounds": [Round(round=number, reports=[*reports], critique="", best=0, score=None)]}
 
 
@@ -171,16 +175,18 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
         return {}
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
-    form, prompt = verdict_of(tuple(report["number"] for report in answers)), judge_messages(state["messages"], rounds)
+    form = verdict_of(tuple(report["number"] for report in answers))
+    prompt = judge_messages(state["messages"], rounds)
+    question = state["messages"][-1].text
     try:
         verdict = await ask(step, context.judge_model or context.model, prompt, form, judging=True)
     except (LimitReached, ModelFailed) as error:
-        update: Update = {"rounds": judged(rounds, "", majority(answers, state["messages"][-1].text)["number"], None)}
+        best = majority(answers, question)["number"]
+        update: Update = {"rounds": judged(rounds, "", best, None)}
         return update if ended else update | stop_because(error)
     step.emit("verdict", round=len(rounds), critique=verdict.reasoning, best=verdict.best, score=verdict.score)
     update = {"rounds": judged(rounds, verdict.reasoning, verdict.best, verdict.score)}
-    question = state["messages"][-1].text
-    may_go_on = len(rounds) < context.max_rounds and not (len(rounds) > 1 and is_unchanged(rounds, question))
+    may_go_on = len(rounds) < context.max_rounds and not is_unchanged(rounds, question)
     if may_go_on and not verdict.agree and not ended:
         return update
     if accepts(verdict.solved, verdict.score) and not unfounded_in(rounds, verdict.best):
@@ -213,7 +219,12 @@ def members(context: TeamContext) -> dict[str, Role]:
 
 def role_settings(role: Role) -> JsonObject:
     """Return the settings of a member that override those of the run."""
-    return role.settings | ({"model": role.model} if role.model else {}) | ({"tools": role.tools} if role.tools else {})
+    settings = {**role.settings}
+    if role.model:
+        settings["model"] = role.model
+    if role.tools:
+        settings["tools"] = role.tools
+    return settings
 
 
 def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conversation: Sequence[AnyMessage]) -> Task:
@@ -253,10 +264,8 @@ def default_team(shape: str) -> list[Role]:
             Role(name="reviser", instructions=prompts.SOLVER, strategy="reflexion"),
             Role(name="thinker", instructions=prompts.SOLVER, strategy="reflection", settings=settings),
         ]
-    writing, judging = (
-        {"max_rounds": 2, "generate_prompt": prompts.WRITE.format(today=date)},
-        {"search": "none", "max_actions": 2},
-    )
+    writing = {"max_rounds": 2, "generate_prompt": prompts.WRITE.format(today=date)}
+    judging = {"search": "none", "max_actions": 2}
     return [
         Role(name="researcher", instructions=prompts.RESEARCHER, strategy="reflexion"),
         Role(name="writer", instructions=prompts.WRITER, strategy="reflection", settings=writing),

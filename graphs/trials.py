@@ -105,7 +105,7 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
     trial = Trial(
         trial=len(trials) + 1,
         answer=result["answer"],
-        reward=None if uses_judge(step.context) else result["reward"],
+        reward=None if step.context.is_judged else result["reward"],
         score=None,
         solved=False,
         outcome=f"{result['outcome']['status']}: {ended['reason']}",
@@ -124,7 +124,7 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
     """Let the actor act, and charge the run with what it spends. Where a judge evaluates, an environment that does not
     need the task's right answer does not see it either."""
     environment, task = await environment_of(step.context), state["given"]
-    if task and uses_judge(step.context) and not (environment and environment.needs_gold):
+    if task and step.context.is_judged and not (environment and environment.needs_gold):
         task = cast(Task, {key: value for key, value in task.items() if key != "gold"})
     if step.context.agent is not None:
         return await agents_attempt(step, state["messages"], task, advice)
@@ -144,14 +144,14 @@ async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Att
 async def evaluate(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Ask whether the last trial has solved the task, and end the run if it has."""
     trial: Trial = {**state["trials"][-1]}
-    if uses_judge(step.context) and trial["answer"] is not None and not trial.get("refused"):
+    if step.context.is_judged and trial["answer"] is not None and not trial.get("refused"):
         judged = await judge(step, state["request"], trial["attempt"], trial["answer"])
         unsure = contradicts_itself(judged, trial["answer"], step.context.min_score)
         solved = accepts(judged.solved, judged.score, step.context.min_score) and not unsure
         trial.update({"score": judged.score, "critique": judged.reasoning, "solved": solved})
         if unsure:
             trial["unsure"] = True
-    elif not uses_judge(step.context):
+    elif not step.context.is_judged:
         reward = await matches(state, step, trial) if step.context.evaluator == "exact_match" else trial["reward"]
         trial.update({"reward": reward, "solved": reward is not None and reward >= 1})
     if trial["answer"] is not None and not trial.get("refused"):
@@ -171,9 +171,9 @@ async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) ->
     if verdict is None:
         return
     others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
-    scores = [*others, *([] if verdict.score is None else [verdict.score])]
+    scores = others if verdict.score is None else [*others, verdict.score]
     feedback = "\n".join(filter(None, [trial.get("critique"), verdict.feedback]))
-    solved = verdict.allows and trial["solved"] if others else verdict.accepted is True
+    solved = verdict.solves(trial["solved"] if others else None)
     trial.update({"score": min(scores, default=None), "solved": solved, "critique": feedback, "verified": True})
 
 
@@ -205,17 +205,20 @@ def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
     grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
     # The score of a verified trial is the lowest of all, and may lie below its reward.
-    best = (min if trial.get("verified") else max)(grades, default=-1.0)
-    return trial["solved"], not trial.get("refused"), best, -trial["trial"]
+    grade = min(grades, default=-1.0) if trial.get("verified") else max(grades, default=-1.0)
+    return trial["solved"], not trial.get("refused"), grade, -trial["trial"]
 
 
 def appraise(best: Trial | None) -> Appraisal:
     """Return what was said of the best trial, unless it has solved the task."""
     if best is None or best["solved"]:
         return UNCHECKED
-    rewarded = [] if best["reward"] is None else [f"a reward of {best['reward']:g}"]
-    scored = [] if best["score"] is None else [f"a score of {best['score']:.2f}"]
-    return Appraisal(reason=f"the best trial, {best['trial']}, has {' and '.join([*rewarded, *scored]) or 'no score'}")
+    grades = []
+    if best["reward"] is not None:
+        grades.append(f"a reward of {best['reward']:g}")
+    if best["score"] is not None:
+        grades.append(f"a score of {best['score']:.2f}")
+    return Appraisal(reason=f"the best trial, {best['trial']}, has {' and '.join(grades) or 'no score'}")
 
 
 def why_solved(trial: Trial, by: VerifiedBy) -> str:
@@ -231,7 +234,7 @@ def why_solved(trial: Trial, by: VerifiedBy) -> str:
 
 async def verifier(context: TrialsContext) -> VerifiedBy:
     """Return who says that a trial has solved the task."""
-    if uses_judge(context):
+    if context.is_judged:
         return "judge"
     environment = await environment_of(context)
     if environment is None and context.evaluator is None:
@@ -252,11 +255,6 @@ def employs(context: TrialsContext) -> Employed:
     if context.agent is None:
         return {"attempt": {context.actor: ACTORS[context.actor][0]}}
     return {"attempt": drawable(context.agent)}
-
-
-def uses_judge(context: TrialsContext) -> bool:
-    """Tell whether a judge evaluates, not the environment."""
-    return context.is_judged
 
 
 builder = strategy_graph(

@@ -123,7 +123,8 @@ class AnswerStream:
     async def on_token(self, text: str) -> None:
         """Take the next piece of the reply."""
         self._held += self._read.feed(clean(self._thought.feed(text)))
-        if not self._said and (len(self._held) <= self._wait or (self._wait and self._held.startswith(_OPENING))):
+        may_be_a_call = len(self._held) <= self._wait or (self._wait > 0 and self._held.startswith(_OPENING))
+        if not self._said and may_be_a_call:
             return
         ready = self._held.rstrip(_LOOSE)
         if ready:

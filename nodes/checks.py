@@ -75,7 +75,8 @@ async def check_sources(context: Context) -> None:
 async def _check_models(step: Step[Context], name: str, setting: Model | list[Model] | None) -> str:
     if setting is None and name != "model":
         return "same as model"
-    return ", ".join([await _model_name(step, each) for each in (setting if isinstance(setting, list) else [setting])])
+    models = setting if isinstance(setting, list) else [setting]
+    return ", ".join([await _model_name(step, model) for model in models])
 
 
 async def _model_name(step: Step[Context], model: Model) -> str:

@@ -18,7 +18,7 @@ from reflective_agents import telemetry
 from reflective_agents.models.context_window import always_fits, check_conversation
 from reflective_agents.models.images import images_of
 from reflective_agents.models.meter import Meter
-from reflective_agents.models.providers import get_model
+from reflective_agents.models.providers import model_for
 from reflective_agents.nodes.asking.compaction import with_same_request, with_summary
 from reflective_agents.nodes.asking.summary import compact
 from reflective_agents.nodes.asking.thread import with_question_last
@@ -146,11 +146,16 @@ class Step(Generic[C]):
         """Return messages with the whole texts of the user, for a strategy that works within this one: it shows them in
         part itself. Texts of messages that a summary covers, or that stand there in other words, come alone."""
         texts = self.texts.as_messages(without={message.id for message in messages})
-        whole = [self._whole(each) if QUESTION in each.additional_kwargs else each for each in messages]
+        whole = [self._whole(message) for message in messages]
+        if not texts:
+            return whole
         system = [message for message in whole if message.type == "system"]
-        return [*system, *texts, *(each for each in whole if each not in system)] if texts else whole
+        others = [message for message in whole if message.type != "system"]
+        return [*system, *texts, *others]
 
     def _whole(self, message: AnyMessage) -> AnyMessage:
+        if QUESTION not in message.additional_kwargs:
+            return message
         whole = self.messages[message.id]
         return whole.model_copy(update={"additional_kwargs": {**whole.additional_kwargs, HOLDS: AND_QUESTION}})
 
@@ -286,7 +291,7 @@ def _check_conversation(step: Step[Context]) -> None:
 
 
 def _model_of(context: Context) -> BaseChatModel:
-    return get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    return model_for(context, context.model)
 
 
 def node(
@@ -319,7 +324,8 @@ def node(
                 state = await _beside_loop(_without_needless_summary, state, step)
                 thread = await _beside_loop(_in_order, state)
                 shown = await step.show_texts(thread)
-                whole, left = state if begins else None, MOST_COMPACTIONS if step.context.compact == "auto" else 0
+                whole = state if begins else None
+                left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
                     with use_prompts(step.context.prompts):
                         while update is None:

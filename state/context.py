@@ -390,6 +390,11 @@ class Context(BaseSettings):
         return {**limit, "needed": next_cost} if next_cost else limit
 
     @property
+    def summariser(self) -> Model:
+        """The model that summarises a conversation that is too long."""
+        return self.model if self.compact_model is None else self.compact_model
+
+    @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None

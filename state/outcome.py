@@ -79,6 +79,13 @@ def stopped(error: ReflectError) -> Outcome:
     return Outcome(status="failed", reason=str(error))
 
 
+def with_reason(reached: Outcome | None, reason: str) -> Outcome | None:
+    """Return what has ended a run with more said in its reason; None where nothing has ended it."""
+    if reached is None:
+        return None
+    return {**reached, "reason": "; ".join(filter(None, [reached["reason"], reason]))}
+
+
 def accepts(verdict: bool, score: float, least: float = 0.0) -> bool:
     """Tell whether a judge accepts: it says so, and its score (0..1) reaches the least and is not 0."""
     return verdict and score > 0 and score >= least

@@ -110,15 +110,16 @@ async def checked(state: AggregationState, step: Step[AggregationContext], candi
     done = await give_answer(await environment_of(step.context), state["world"], answer)
     verdict = await verify_answer(step, state["run_id"], state["messages"], answer, passages)
     reward = done.reward if done else None
-    scores = [score for score in (reward, verdict.score if verdict else None) if score is not None]
-    is_right = verdict is not None and verdict.accepted is True if reward is None else reward >= 1
+    is_right = None if reward is None else reward >= 1
+    verified = verdict.score if verdict else None
+    scores = [score for score in (reward, verified) if score is not None]
     feedback = [done.observation if done else "", verdict.feedback if verdict else ""]
     found: Candidate = {
         **candidate,
         "normal": "" if done and not done.valid else candidate["normal"],
         "reward": reward,
         "score": min(scores, default=None),
-        "accepted": is_right and (verdict is None or verdict.allows),
+        "accepted": verdict.solves(is_right) if verdict else bool(is_right),
         "feedback": "\n".join(filter(None, feedback)),
     }
     step.emit("candidate", round=found["round"], answer=answer, score=found["score"])
@@ -135,9 +136,10 @@ def last_round(state: AggregationState) -> list[Candidate]:
     return [candidate for candidate in state["candidates"] if candidate["round"] == round_of(state)]
 
 
-def with_length(candidate: Candidate) -> str:
-    """Return the answer to an open question as quoted text, with its length, which the request may limit."""
-    return f"{quoted('answer', candidate['text'])}\n{quoted('checked', length_text(candidate['text']))}"
+def answer_text(candidate: Candidate, *, is_open: bool) -> str:
+    """Return an answer as quoted text; one to an open question with its length, which the request may limit."""
+    answer = quoted("answer", candidate["text"])
+    return f"{answer}\n{quoted('checked', length_text(candidate['text']))}" if is_open else answer
 
 
 def shown(candidate: Candidate, number: int, *, is_open: bool) -> str:
@@ -145,5 +147,5 @@ def shown(candidate: Candidate, number: int, *, is_open: bool) -> str:
     feedback, score = candidate["feedback"], candidate["score"]
     known = [f"It scores {score:.2f} of 1."] if score is not None else []
     verdict = [quoted("verdict", "\n".join([*known, feedback]))] if known or feedback else []
-    answer = with_length(candidate) if is_open else quoted("answer", candidate["text"])
+    answer = answer_text(candidate, is_open=is_open)
     return around("attempt", "\n".join([answer, *verdict]), number=number)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from reflective_agents.graphs._aggregation.candidates import (
     AggregationState,
     Candidate,
+    answer_text,
     found_text,
     round_of,
-    with_length,
 )
 from reflective_agents.graphs.chain_of_thought import voting
 from reflective_agents.nodes.acting.agent import environment_of
@@ -37,7 +37,8 @@ async def choose(state: AggregationState, step: Step[AggregationContext]) -> Cho
     if not finalists:
         return None
     ranked = by_votes(finalists)
-    (winner, votes), number = ranked[0], finalists[0]["round"]
+    winner, votes = ranked[0]
+    number = finalists[0]["round"]
     if winner["accepted"]:
         return Choice(winner, f"an answer of round {number} is accepted")
     if step.context.choose == "pairs" and len(ranked) > 1:
@@ -80,7 +81,7 @@ async def by_pairs(state: AggregationState, step: Step[AggregationContext], rank
     ranking = await rank_by_pairs(
         step,
         step.context.judge_model or step.context.model,
-        [quoted("answer", each["text"]) if environment else with_length(each) for each in rivals],
+        [answer_text(rival, is_open=environment is None) for rival in rivals],
         step.context.comparisons,
         task=short_task_prompt(environment, examples=False) if environment else "",
         request=quoted("request", state["request"]) if environment else request_text(state["messages"]),

@@ -1,32 +1,28 @@
 """How many tokens the answers of a stage of `graphs.auto` need, so that a run can spend all that it may."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
-from langchain_core.runnables import RunnableLambda
-
-from reflective_agents.graphs._auto.ladder import climbed, on_rung, rung_of, rungs_left
+from reflective_agents.graphs._auto.ladder import StageFunction, climbed, ladder_node, rungs_left
 from reflective_agents.graphs._auto.state import AutoState, Stage
-from reflective_agents.nodes.step import Step, Update, node
+from reflective_agents.nodes.bridge import SyncAdapter
+from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.errors import ModelFailed
 from reflective_agents.state.settings.auto import AutoContext
 
 GROWTH = 2.0
 """How many times as long as the longest answer so far the next one may be."""
-StageFunction = Callable[[AutoState, Step[AutoContext]], Awaitable[Update]]
-"""A function that carries a stage out."""
 FIRST_BUDGET = 256
 """Tokens that an answer may have at least, before any was seen."""
 
 
-def stage_node(stage: Stage) -> Callable[[StageFunction], RunnableLambda[AutoState, Update]]:
+def stage_node(stage: Stage) -> Callable[[StageFunction], SyncAdapter[AutoState, Update]]:
     """Make a function the node of a stage. Near the limit of tokens its calls reserve for their answers twice what such
     answers have taken so far, instead of the most that an answer may have."""
 
-    def decorate(function: StageFunction) -> RunnableLambda[AutoState, Update]:
+    def decorate(function: StageFunction) -> SyncAdapter[AutoState, Update]:
         async def run(state: AutoState, step: Step[AutoContext]) -> Update:
             longest = state.get("longest") or {}
             step.meter.least_answer_tokens = answer_budget(stage, longest)
-            on_rung(step, rung_of(state))
             try:
                 update = await function(state, step)
             except ModelFailed as error:  # the next model of a ladder may do better
@@ -38,7 +34,7 @@ def stage_node(stage: Stage) -> Callable[[StageFunction], RunnableLambda[AutoSta
             return {"longest": {**longest, stage: most}} | update
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
-        return node(AutoContext)(run)
+        return ladder_node(run)
 
     return decorate
 

@@ -62,7 +62,8 @@ async def draw(
     replies, stopped = await sampling.sample_texts(step, model, prompt, count, first=len(state["samples"]))
     attempts: list[Attempt] = []
     reader = read if environment else read_open
-    for sample in (reader(reply, world, state["messages"][-1].text) for reply in replies):
+    for reply in replies:
+        sample = reader(reply, world, state["messages"][-1].text)
         done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
         reward, observation = (done.reward, done.observation) if done else (None, "")
         attempts.append(cast(Attempt, {**sample, "reward": reward, "observation": observation}))
@@ -78,10 +79,12 @@ async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) 
     """Return a sample with what the verifiers say of it, if there are any."""
     answer, reward = attempt["answer"], attempt["reward"]
     verdict = await verify_answer(step, state["run_id"], state["messages"], answer) if answer else None
-    if verdict is None or verdict.score is None:
-        return {**attempt, "accepted": False} if verdict and not verdict.only_ranks else attempt
+    if verdict is None:
+        return attempt
+    if verdict.score is None:
+        return attempt if verdict.only_ranks else {**attempt, "accepted": False}
     observation = "\n".join(filter(None, [attempt["observation"], verdict.feedback]))
-    accepted = verdict.accepted is True if reward is None else verdict.allows and reward >= 1
+    accepted = verdict.solves(None if reward is None else reward >= 1)
     found: Attempt = {**attempt, "observation": observation, "accepted": accepted}
     if reward is None:
         return {**found, "reward": verdict.score, "rewarded": False}

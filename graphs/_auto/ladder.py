@@ -14,6 +14,9 @@ from reflective_agents.state.context import Model
 from reflective_agents.state.outcome import Rung
 from reflective_agents.state.settings.auto import AutoContext
 
+StageFunction = Callable[[AutoState, Step[AutoContext]], Awaitable[Update]]
+"""A function that carries a stage out."""
+
 
 def given_up(state: AutoState) -> list[Rung]:
     """Return the models of the ladder that were given up; none in a run of an earlier release."""
@@ -43,9 +46,7 @@ def on_rung(step: Step[AutoContext], rung: int) -> None:
         step.context = step.context.model_copy(update={"model": model_on(step, rung)})
 
 
-def ladder_node(
-    function: Callable[[AutoState, Step[AutoContext]], Awaitable[Update]],
-) -> SyncAdapter[AutoState, Update]:
+def ladder_node(function: StageFunction) -> SyncAdapter[AutoState, Update]:
     """Make a function a node in which the model of the present rung works."""
 
     async def run(state: AutoState, step: Step[AutoContext]) -> Update:

@@ -85,13 +85,19 @@ def options(at: Progress) -> list[Option]:
     succeeds next time with that chance. Where only votes tell what is right, another sample changes the answer with
     the chance that the vote is not safe, and the more seldom, the more samples there are.
     """
-    again = 1 / (at.samples + 2) if at.checked or not at.samples else (1 - at.certainty) * 2 / (at.samples + 2)
-    possible = [Option("sample", 1, again)] if at.checked or not at.searched else []
-    looking_up = LOOKING_UP + CHECKING * at.checks_sources
-    possible += [Option("look_up", looking_up, 1 / 2)] if at.may_look_up else []
-    possible += [] if at.search_over or at.rungs_left else [Option("search", at.rollout, 1 / (at.fruitless + 2))]
-    possible += [Option("conclude", 1, at.promise)] if at.promise else []
-    return possible + ([Option("trial", 2, 1 / (at.trials + 2))] if at.may_try else [])
+    possible: list[Option] = []
+    if at.checked or not at.searched:
+        doubt = 1 if at.checked or not at.samples else 2 * (1 - at.certainty)
+        possible.append(Option("sample", 1, doubt / (at.samples + 2)))
+    if at.may_look_up:
+        possible.append(Option("look_up", LOOKING_UP + CHECKING * at.checks_sources, 1 / 2))
+    if not at.search_over and not at.rungs_left:
+        possible.append(Option("search", at.rollout, 1 / (at.fruitless + 2)))
+    if at.promise:
+        possible.append(Option("conclude", 1, at.promise))
+    if at.may_try:
+        possible.append(Option("trial", 2, 1 / (at.trials + 2)))
+    return possible
 
 
 def choose(at: Progress, context: AutoContext) -> Choice:
@@ -105,9 +111,8 @@ def choose(at: Progress, context: AutoContext) -> Choice:
         return Choice(None, "no call is left")
     if at.samples and at.votes_decide and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
-    possible = [
-        option for option in options(at) if option.calls <= (at.search_calls if option.stage == "search" else at.calls)
-    ]
+    calls_of: dict[Stage, int] = {"search": at.search_calls}
+    possible = [option for option in options(at) if option.calls <= calls_of.get(option.stage, at.calls)]
     worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
     may_climb = at.rungs_left > 0 and (at.checked or at.certainty < context.confidence)
     if may_climb and at.samples >= context.samples and "look_up" not in worth:

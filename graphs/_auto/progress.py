@@ -79,11 +79,11 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 def calls_left(state: AutoState, step: Step[AutoContext]) -> int:
     """Return how many calls may still be sent. Some are kept for comparisons at the end, a quarter of the run's at
     most, unless something scores answers: those are not compared."""
-    context, is_scored = step.context, any(sample["reward"] is not None for sample in state["samples"])
-    kept = (
-        0 if is_scored or context.choose != "pairs" else min(ORDERS * context.comparisons, context.max_model_calls // 4)
-    )
-    return step.meter.calls_left - kept
+    context, left = step.context, step.meter.calls_left
+    is_scored = any(sample["reward"] is not None for sample in state["samples"])
+    if is_scored or context.choose != "pairs":
+        return left
+    return left - min(ORDERS * context.comparisons, context.max_model_calls // 4)
 
 
 def vote_safety(state: AutoState, environment: Environment | None) -> float:
@@ -92,7 +92,9 @@ def vote_safety(state: AutoState, environment: Environment | None) -> float:
     answer cites sources and is another."""
     samples, evidence = of_this_rung(state), state["evidence"]
     leader = elected(samples)
-    if leader is None or (evidence and (not evidence["answer"] or evidence.get("declined"))):
+    if leader is None:
+        return 0.0
+    if evidence and (not evidence["answer"] or evidence.get("declined")):
         return 0.0
     if declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"]):
         return 0.0

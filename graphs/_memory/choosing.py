@@ -57,20 +57,19 @@ def _holds(memory: Memory) -> bool:
 def _facts_first(facts: "Sequence[Scored]", tokens: int) -> set[str]:
     """Select the facts that come first: all while they fit. Beyond that the profile, by importance, has its part, and
     importance and fit decide on what is left."""
-    profile = sorted(
-        (scored for scored in facts if scored.memory.get("topic") != "other"),
-        key=lambda scored: -scored.memory["importance"],
-    )
+    profile = [scored for scored in facts if scored.memory.get("topic") != "other"]
+    profile.sort(key=lambda scored: -scored.memory["importance"])
     fitting = sorted(facts, key=lambda scored: -scored.importance - scored.relevance)
     chosen = dict[str, int]()
-    for candidates, most in ((profile, tokens // PROFILE), (fitting, tokens)):
-        _fill(chosen, candidates, most)
+    _fill(chosen, profile, tokens // PROFILE)
+    _fill(chosen, fitting, tokens)
     return {*chosen}
 
 
 def _fill(chosen: dict[str, int], candidates: "Iterable[Scored]", most: int) -> None:
     """Choose candidates, by their ids, as long as the tokens of all that are chosen stay within a bound."""
-    for memory in (scored.memory for scored in candidates):
+    for scored in candidates:
+        memory = scored.memory
         cost = (len(memory["text"].encode()) + TAGS) // 2
         if memory["id"] not in chosen and sum(chosen.values()) + cost <= most:
             chosen[memory["id"]] = cost
@@ -96,10 +95,12 @@ def _without_repetitions(ranked: "Sequence[Scored]", in_thread: set[str]) -> "li
     """Drop repetitions: a fact replaces the turn it was drawn from, at the rank of whichever fits better. What another
     supersedes comes behind that."""
     # Turned round here and below, so that of several the one that fits best is kept.
-    fact_of = {
-        turn: fact for fact in reversed(ranked) if fact.memory["kind"] == "fact" for turn in fact.memory["evidence"]
-    }
-    later = {earlier: scored for scored in reversed(ranked) for earlier in scored.memory.get("supersedes", ())}
+    fact_of: dict[str, Scored] = {}
+    later: dict[str, Scored] = {}
+    for scored in reversed(ranked):
+        if scored.memory["kind"] == "fact":
+            fact_of.update(dict.fromkeys(scored.memory["evidence"], scored))
+        later.update(dict.fromkeys(scored.memory.get("supersedes", ()), scored))
     by_text: dict[str, Scored] = {}
     for scored in ranked:
         for version in _versions(fact_of.get(scored.memory["id"], scored), later):

@@ -14,7 +14,14 @@ _CITATION = re.compile(rf"(\s?)[\{_OPENING}]\s*m(\d+(?:\s*[,;，、；]\s*m?\d+)
 
 def cited(text: str) -> set[int]:
     """Return the numbers of the memories that a text cites."""
-    return {int(number) for match in _CITATION.finditer(text) for number in re.findall(r"\d+", match[2])}
+    numbers = set[int]()
+    for citation in _CITATION.finditer(text):
+        numbers.update(_numbers_in(citation))
+    return numbers
+
+
+def _numbers_in(citation: re.Match[str]) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", citation[2])]
 
 
 def uncited(text: str) -> str:
@@ -27,7 +34,7 @@ def only_cited(text: str, count: int) -> str:
     a citation. Where no memory was shown, nothing cites."""
 
     def checked(match: re.Match[str]) -> str:
-        names = [f"m{number}" for number in re.findall(r"\d+", match[2]) if 1 <= int(number) <= count]
+        names = [f"m{number}" for number in _numbers_in(match) if 1 <= number <= count]
         return f"{match[1]}[{', '.join(names)}]" if names else ""
 
     return _CITATION.sub(checked, text) if count else text
@@ -59,9 +66,10 @@ class Citing:
 
 def without_citations(conversation: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Remove the citations of memories from the earlier answers of a conversation."""
-    return [
-        message.model_copy(update={"content": uncited(message.content)})
-        if isinstance(message, AIMessage) and isinstance(message.content, str)
-        else message
-        for message in conversation
-    ]
+    return [_without_citations(message) for message in conversation]
+
+
+def _without_citations(message: AnyMessage) -> AnyMessage:
+    if isinstance(message, AIMessage) and isinstance(message.content, str):
+        return message.model_copy(update={"content": uncited(message.content)})
+    return message

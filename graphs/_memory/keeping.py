@@ -102,7 +102,7 @@ def _memories(
 ) -> Iterator[Memory]:
     """Make memories of facts, and then of what remains of those that they end in part."""
     key, conversation = f"{state['run_id']} fact", state.get("conversation", "")
-    ended = [[known[number - 1] for number in fact.supersedes if 0 < number <= len(known)] for fact in facts]
+    ended = [_superseded(fact, known) for fact in facts]
     for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
         yield new_memory(
             fact.statement,
@@ -133,6 +133,11 @@ def _memories(
             )
 
 
+def _superseded(fact: Fact, known: Sequence[Memory]) -> list[Memory]:
+    """Return the known facts that a new one supersedes by their numbers; a number that none has is passed over."""
+    return [known[number - 1] for number in fact.supersedes if 0 < number <= len(known)]
+
+
 async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
     retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
@@ -142,8 +147,8 @@ async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> 
 
 
 async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[Memory]) -> list[Fact]:
-    before = [message.text for message in state["messages"][:-1] if isinstance(message, AIMessage)][-1:]
-    turns = [quoted("before", uncited(text)[-LONGEST:], by=prompts.ASSISTANT) for text in before]
+    before = [message.text for message in state["messages"][:-1] if isinstance(message, AIMessage)]
+    turns = [quoted("before", uncited(text)[-LONGEST:], by=prompts.ASSISTANT) for text in before[-1:]]
     turns += [quoted("said", text, by=prompts.USER) for text in state["perceived"]]
     turns.append(quoted("answer", uncited(state["reply"])[:LONGEST], by=prompts.ASSISTANT))
     facts = "Known already:\n" + memories_text(known, clock) + "\n\n" if known else ""

@@ -48,18 +48,20 @@ async def look_ups(step: Step[MemoryContext], stream: "MemoryStream", messages: 
         step.emit("not_looked_up", reason=str(problem))
         return [message]
     step.emit("looked_up", queries=queries)
-    others = {normalised(query): query for query in (query[:QUERY] for query in queries)}
+    shortened = [query[:QUERY] for query in queries]
+    others = {normalised(query): query for query in shortened}
     others.pop(normalised(message), None)
     return [message, *others.values()]
 
 
 def _quoted_turns(messages: Sequence[AnyMessage]) -> str:
     *before, last = messages[-BEFORE - 1 :]
-    turns = [
-        quoted("before", turn.text[-LONGEST:], by=prompts.ASSISTANT if isinstance(turn, AIMessage) else prompts.USER)
-        for turn in before
-    ]
-    return "\n".join([*turns, quoted("said", last.text[:QUERY], by=prompts.USER)])
+    turns = []
+    for turn in before:
+        author = prompts.ASSISTANT if isinstance(turn, AIMessage) else prompts.USER
+        turns.append(quoted("before", turn.text[-LONGEST:], by=author))
+    turns.append(quoted("said", last.text[:QUERY], by=prompts.USER))
+    return "\n".join(turns)
 
 
 def best_ranks(rankings: "Sequence[Sequence[Scored]]") -> "list[Scored]":

@@ -106,10 +106,7 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     ranked, question = best_ranks(rankings_of_queries), "\n".join(queries)
     chosen = await asyncio.to_thread(choose, ranked, question, context.retrieved, facts, in_thread, conversation)
     await stream.renew({scored.memory["id"]: now for scored in chosen})
-    evidence = dict.fromkeys(key for scored in chosen for key in scored.memory["evidence"][:MOST_EVIDENCE])
-    grounds = {
-        memory["id"]: memory for memory in await stream.get(evidence) if memory.get("conversation") != conversation
-    }
+    grounds = await _evidence_of(chosen, stream, conversation)
     shown = in_thread | {normalised(scored.memory["text"]) for scored in chosen}
     recalled = []
     for number, scored in enumerate(chosen, 1):
@@ -126,6 +123,15 @@ def _fact_tokens(step: Step[MemoryContext]) -> int:
         most = 0 if ranking_of(step.context).as_published else FACT_TOKENS
     longest = longest_estimated(model_of(step, step.context.model), step.meter)
     return most if longest is None else min(most, longest // SHARE)
+
+
+async def _evidence_of(chosen: "Sequence[Scored]", stream: "MemoryStream", conversation: str) -> dict[str, Memory]:
+    """Return what memories rest on, by id, without what is of this conversation."""
+    ids: list[str] = []
+    for scored in chosen:
+        ids += scored.memory["evidence"][:MOST_EVIDENCE]
+    evidence = await stream.get(dict.fromkeys(ids))
+    return {memory["id"]: memory for memory in evidence if memory.get("conversation") != conversation}
 
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
@@ -198,9 +204,12 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
         whole, statements = query_stems(text), query_stems(_QUESTION.sub("", text))
         return not missing.isdisjoint(whole) or 3 * len(statements - shown) > len(statements)
 
-    return [
-        list(filter(adds, memory["because"])) if memory["kind"] == "fact" else memory["because"] for memory in memories
-    ]
+    def selected(memory: Recalled) -> list[str]:
+        if memory["kind"] != "fact":
+            return memory["because"]
+        return list(filter(adds, memory["because"]))
+
+    return [selected(memory) for memory in memories]
 
 
 def _quoted(memory: Recalled, grounds: Sequence[str]) -> str:

@@ -30,7 +30,8 @@ def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
     done = {goal["id"] for goal in earlier if goal["status"] == "done"}
     if twice := [name for index, name in enumerate(ids) if name in ids[:index] or name in used]:
         return f"each sub-goal needs an id of its own that was not used yet; used twice: {', '.join(twice)}"
-    if unknown := sorted({need for goal in made.subgoals for need in goal.needs} - {*ids, *done}):
+    needed = set[str]().union(*(goal.needs for goal in made.subgoals))
+    if unknown := sorted(needed.difference(ids, done)):
         return f"needs may only name other sub-goals of the plan, or such as are done; there is no {', '.join(unknown)}"
     try:
         TopologicalSorter({goal.id: goal.needs for goal in made.subgoals}).prepare()
@@ -127,7 +128,7 @@ def numbered(goals: Sequence[Subgoal], mark: str = "", earlier: Sources = NO_SOU
 def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[int, Source]:
     """Return the sources that the answers of sub-goals cite, under their common numbers."""
     _, sources = numbered(goals, earlier=earlier)
-    read = [passages for goal in goals if (passages := goal.get("passages"))]
+    read = [goal.get("passages", {}) for goal in goals]
 
     def passages_of(source: Source) -> tuple[str, ...]:
         return tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))

@@ -46,14 +46,18 @@ class Proposals:
         several = width if self.lists else 1
         prompt = self.world.propose(branch.path, several)
         replies, _ = await sample_texts(self.step, self.model, prompt, 1 if self.lists else width, **options)
-        steps = [line for reply in replies for line in self._read(reply)]
-        terms = [{"r0": likely} if asks and likely is not None else {} for _, likely in steps]
-        await follow([Candidate(i, action=text, terms=terms[i]) for i, (text, _) in enumerate(steps)])
+        steps: list[Candidate] = []
+        for reply in replies:
+            for text, likely in self._read(reply):
+                terms = {"r0": likely} if asks and likely is not None else {}
+                steps.append(Candidate(len(steps), action=text, terms=terms))
+        await follow(steps)
 
     def _read(self, reply: AIMessage) -> list[tuple[str, float | None]]:
         if self.world.whole:
             return [(reply.text.strip(), likelihood(tokens_of(reply)))]
-        steps = [(step, likely) for text, likely in lines(reply) if (step := without_marker(text))]
+        unmarked = [(without_marker(text), likely) for text, likely in lines(reply)]
+        steps = [(text, likely) for text, likely in unmarked if text]
         return steps if self.lists else steps[:1]
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
@@ -81,7 +85,9 @@ class UsefulnessJudge(Judge):
 
     def calls(self, width: int) -> int:
         """Count the calls: at most one, or one each, as `grading` says."""
-        return 0 if self.by_share else 1 if self.one_call else width
+        if self.by_share:
+            return 0
+        return 1 if self.one_call else width
 
     async def compare(self, branch: Branch, candidates: Sequence[Candidate]) -> None:
         """Fill in what is missing."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment, State, Transition
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, without_task
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.memo import memo_of
@@ -18,7 +18,7 @@ from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import bare, label_of
 from reflective_agents.text.normal import folded
 from reflective_agents.tree_search.candidates import Candidate, hints_text
-from reflective_agents.tree_search.worlds import TaskWorld
+from reflective_agents.tree_search.worlds import TaskWorld, without_task
 
 # Models answer in the language of the task.
 _YES = ("yes", "是", "ja", "ใช่", "oui", "sí", "sì", "да")
@@ -105,7 +105,7 @@ class PlannedTask(WorldModel):
     async def close(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Carry the actions of the path out, up to one that is refused or ends the task: a path that does not end it is
         rewarded with 0."""
-        actions = [*(action for node in path if (action := node.get("action"))), candidate.action]
+        actions = [*actions_on(path), candidate.action]
         state, done = self.start, None
         for taken in range(1, len(actions) + 1):
             done = await self._step(state, actions[:taken])
@@ -139,4 +139,5 @@ class PlannedTask(WorldModel):
 
 def _facts(state: str) -> str:
     """Return the facts that a state lists, in sorted order."""
-    return "\n".join(sorted(filter(None, (" ".join(clause.split()) for clause in _CLAUSES.split(state.casefold())))))
+    clauses = [" ".join(clause.split()) for clause in _CLAUSES.split(state.casefold())]
+    return "\n".join(sorted(filter(None, clauses)))

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from reflective_agents.environments.base import Environment
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, digest, without_task
+from reflective_agents.graphs._rap.world_model import Foreseen, WorldModel, actions_on, digest
 from reflective_agents.models.calls import request
 from reflective_agents.models.joining import was_cut_off
 from reflective_agents.nodes.acting.actions import take
@@ -32,6 +32,7 @@ from reflective_agents.text.normal import numbers, read_number
 from reflective_agents.text.stems import stem
 from reflective_agents.text.words import content_words, words
 from reflective_agents.tree_search.candidates import Candidate, hints_text
+from reflective_agents.tree_search.worlds import without_task
 from reflective_agents.web_search.results import SearchResult
 
 # The prompt's "Now we can answer the question", which models translate with it.
@@ -94,7 +95,7 @@ class SubQuestions(WorldModel):
             return []
         results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
         results = _bearing(queries, results)
-        return [*([json.dumps(results, ensure_ascii=False)] if results else []), *problems]
+        return [json.dumps(results, ensure_ascii=False), *problems] if results else problems
 
     def conclude(self, path: Sequence[TreeNode]) -> list[BaseMessage]:
         """Show the question and what is known, then ask for the answer."""
@@ -113,9 +114,9 @@ class SubQuestions(WorldModel):
 
     async def _look_up_all(self, before: Sequence[TreeNode]) -> list[str]:
         """Return what the web search finds for all on a path, numbered; it was looked up before, and is kept."""
-        subquestions = [action for node in before if (action := node.get("action"))]
+        found = await self._look_up(*actions_on(before), self.question)
         earlier = thread_sources(self.messages)
-        return [numbered(text, (), earlier) for text in await self._look_up(*subquestions, self.question)]
+        return [numbered(text, (), earlier) for text in found]
 
     async def phrase(self, path: Sequence[TreeNode]) -> str:
         """Ask for the complete answer to an open question, whose paths give theirs in short. A text that was cut off,
@@ -145,11 +146,11 @@ class SubQuestions(WorldModel):
 
     def _prompt(self, path: Sequence[TreeNode], todo: str) -> list[BaseMessage]:
         own = examples_text(self.step.context.few_shot)
-        examples = f"\n\n{own}" if own else prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""
+        shipped = prompts.QUESTIONS_EXAMPLE if self.step.context.examples else ""
         return prompts.QUESTIONS.format_messages(
             task=self.task,
             today="" if self.environment else f"{TODAY.format(today=today())} ",
-            examples=examples,
+            examples=f"\n\n{own}" if own else shipped,
             conversation=self.messages[:-1] if self.environment else self.messages,
             request=f"{self.request}\n" if self.environment else "",
             advice=self.advice + hints_text(path),
@@ -161,8 +162,10 @@ class SubQuestions(WorldModel):
         """Read the answer: after the last label for a sub-question, after the first for the whole question."""
         labels = [part.begin for part in sections(text, ("final", "answer")) if part.name]
         ended = self._ends(action)
-        named = text[labels[0 if ended else -1] :] if labels else answer_in(text)
-        answer = bare(named or "") or bare(text)
+        named = answer_in(text) or ""
+        if labels:
+            named = text[labels[0] if ended else labels[-1] :]
+        answer = bare(named) or bare(text)
         return Foreseen(answer, self._form(answer, self.question if ended else action), ended)
 
     def _ends(self, action: str) -> bool:
@@ -228,9 +231,11 @@ def _bearing(queries: Sequence[str], results: list[SearchResult]) -> list[Search
 
     def bears(result: SearchResult) -> bool:
         in_result = _stems(words(f"{result['title']} {result['content']}"))
-        return any(
-            in_result & names or len(in_result & stems) >= min(_BEARING, len(stems) - 1 or 1) for stems, names in terms
-        )
+        for stems, names in terms:
+            needed = min(_BEARING, len(stems) - 1 or 1)
+            if in_result & names or len(in_result & stems) >= needed:
+                return True
+        return False
 
     return [result for result in results if bears(result)] or results
 
@@ -251,11 +256,11 @@ def _shown(observations: Sequence[str]) -> str:
 
 
 def _steps(path: Sequence[TreeNode]) -> str:
-    steps = [(action, node.get("observation", "")) for node in path if (action := node.get("action"))]
-    return "".join(
-        f"{quoted('asked', question, number=number)}\n{quoted('answer', answer)}\n"
-        for number, (question, answer) in enumerate(steps, 1)
-    )
+    shown = ""
+    for number, node in enumerate((node for node in path if node.get("action")), 1):
+        question, answer = node.get("action", ""), node.get("observation", "")
+        shown += f"{quoted('asked', question, number=number)}\n{quoted('answer', answer)}\n"
+    return shown
 
 
 @lru_cache(maxsize=1024)

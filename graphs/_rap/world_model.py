@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.chat import model_of
 from reflective_agents.nodes.asking.sampling import calls_for, sample_texts
 from reflective_agents.nodes.asking.transcript import quoted
@@ -143,12 +142,13 @@ class WorldModel(ABC):
         return None if likeliest.possible else IMPOSSIBLE
 
 
+def actions_on(path: Sequence[TreeNode]) -> list[str]:
+    """Return the actions that were taken on a path."""
+    actions = [node.get("action", "") for node in path]
+    return list(filter(None, actions))
+
+
 def digest(text: str) -> str:
     """Return a short text that stands for a long one."""
     # Models may write halves of surrogate pairs, which plain UTF-8 refuses.
     return blake2b(text.encode(errors="surrogatepass"), digest_size=12).hexdigest() if text else ""
-
-
-def without_task(state: State) -> State:
-    """Return a state of an environment as nodes hold it: without its task, which is the same in all of them."""
-    return {key: value for key, value in state.items() if key != "task"}

@@ -32,16 +32,20 @@ def reports_of(rounds: Sequence[Round]) -> list[Report]:
     return [report for round in rounds for report in round["reports"]]
 
 
-def answered_numbers(rounds: Sequence[Round]) -> list[int]:
-    """Return the numbers of the reports that have an answer."""
-    return [report["number"] for report in reports_of(rounds) if report["answer"] is not None]
+def answered(reports: Sequence[Report]) -> list[Report]:
+    """Return the reports that have an answer."""
+    return [report for report in reports if report["answer"] is not None]
 
 
 def latest_answers(rounds: Sequence[Round]) -> list[Report]:
     """Return the latest answer of each member to each of its tasks that it has answered, in the order of the first
     answers to these."""
-    answered = [report for report in reports_of(rounds) if report["answer"] is not None]
-    return list({(report["name"], report["task"]): report for report in answered}.values())
+    return _latest(answered(reports_of(rounds)))
+
+
+def _latest(reports: Sequence[Report]) -> list[Report]:
+    """Return the latest report of each member on each of its tasks, in the order of the first ones."""
+    return list({(report["name"], report["task"]): report for report in reports}.values())
 
 
 def judged(rounds: Sequence[Round], critique: str, best: int, score: float | None) -> list[Round]:
@@ -61,7 +65,8 @@ def best_report(rounds: Sequence[Round], reports: Sequence[Report]) -> Report | 
     if named:
         best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))["best"]
         return next(report for report in reports if report["number"] == best)
-    return next((report for report in reversed(reports) if report["answer"] is not None), None)
+    with_answer = answered(reports)
+    return with_answer[-1] if with_answer else None
 
 
 def is_scored(rounds: Sequence[Round]) -> bool:
@@ -87,10 +92,11 @@ def passages_of(reports: Sequence[Report]) -> dict[str, str]:
 
 def score_text(best: Report | None, rounds: Sequence[Round]) -> str:
     """Say with which score the best report is left; empty if nobody has scored it."""
-    scores = [
-        round["score"] for round in rounds if best and round["best"] == best["number"] and round["score"] is not None
-    ]
-    return f"the best report, {best['number']}, has a score of {max(scores):.2f}" if best and scores else ""
+    if best is None:
+        return ""
+    scores = [round["score"] for round in rounds if round["best"] == best["number"]]
+    given = [score for score in scores if score is not None]
+    return f"the best report, {best['number']}, has a score of {max(given):.2f}" if given else ""
 
 
 def stance(report: Report, question: str) -> str:
@@ -107,9 +113,15 @@ def is_short(report: Report) -> bool:
 
 
 def is_unchanged(rounds: Sequence[Round], question: str) -> bool:
-    """Tell whether nobody has changed their mind in the last round."""
-    before, now = ({report["name"]: stance(report, question) for report in round["reports"]} for round in rounds[-2:])
-    return before == now
+    """Tell whether nobody has changed their mind in the last round; in the first nobody could."""
+    if len(rounds) < 2:
+        return False
+    before, now = rounds[-2:]
+    return _stances(before, question) == _stances(now, question)
+
+
+def _stances(round: Round, question: str) -> dict[str, str]:
+    return {report["name"]: stance(report, question) for report in round["reports"]}
 
 
 def majority(answers: Sequence[Report], question: str) -> Report:
@@ -141,15 +153,17 @@ def numbered(rounds: Sequence[Round]) -> tuple[list[Round], list[str]]:
         text = next(marked)
         return report if report["answer"] is None else {**report, "answer": text}
 
-    return [{**round, "reports": [with_marks(report) for report in round["reports"]]} for round in rounds], [
-        source.url for source in sources.values()
-    ]
+    shown: list[Round] = []
+    for round in rounds:
+        reports = [with_marks(report) for report in round["reports"]]
+        shown.append({**round, "reports": reports})
+    return shown, [source.url for source in sources.values()]
 
 
 def unfounded_in(rounds: Sequence[Round], number: int) -> str:
     """Name what a report has referred to and nobody has found; empty if there is nothing."""
-    reports = [report for report in reports_of(rounds) if report["number"] == number]
-    return ", ".join(name for report in reports for name in report.get("unfounded", ()))
+    by_number = {report["number"]: report for report in reports_of(rounds)}
+    return ", ".join(by_number[number].get("unfounded", ()))
 
 
 def team_text(roles: Mapping[str, Role]) -> str:
@@ -163,7 +177,7 @@ def work_text(rounds: Sequence[Round]) -> str:
     rounds, urls = numbered(rounds)
     reports = reports_of(rounds)
     best = best_report(rounds, reports)
-    latest = {(report["name"], report["task"]): report for report in reports}.values()
+    latest = _latest(reports)
     shown = [report for report in reports if report in latest or report is best]
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
     parts += passages_text(shown, reports, urls)
@@ -182,7 +196,9 @@ def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[s
     answers = latest_answers(rounds)
     parts = [quoted("report", report["answer"] or "", number=report["number"], by=report["name"]) for report in answers]
     parts += passages_text(answers, reports_of(rounds), urls)
-    return "\n".join([*parts, *([quoted("remark", remark)] if remark else [])]), urls
+    if remark:
+        parts.append(quoted("remark", remark))
+    return "\n".join(parts), urls
 
 
 def passages_text(shown: Sequence[Report], reports: Sequence[Report], urls: Sequence[str]) -> list[str]:

@@ -137,8 +137,9 @@ async def task_text(step: Step[TrialsContext]) -> str:
     environment, context = await environment_of(step.context), step.context
     if environment is None:
         return ""
-    acts = context.actor == "react" and context.agent is None
-    return (task_prompt if acts else short_task_prompt)(environment, examples=context.few_shot)
+    if context.actor == "react" and context.agent is None:
+        return task_prompt(environment, examples=context.few_shot)
+    return short_task_prompt(environment, examples=context.few_shot)
 
 
 async def with_tests(step: Step[TrialsContext], environment: Environment, task: Task) -> Task:

@@ -13,7 +13,12 @@ from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.models.toolless import ACT
 from reflective_agents.nodes.acting.react_text import ParsedStep, action_in, action_of, as_call
 from reflective_agents.nodes.evidence.research import act
-from reflective_agents.nodes.evidence.sources import NO_SOURCES, Sources, observations, with_numbers
+from reflective_agents.nodes.evidence.sources import (
+    NO_SOURCES,
+    Sources,
+    observations_of_steps,
+    with_numbers,
+)
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.context import Context
@@ -152,7 +157,7 @@ def act_tool(environment: Environment) -> BaseTool:
 
 def observations_of(steps: Sequence[ActionStep]) -> list[str]:
     """Return what tools have answered in these steps, in order."""
-    return [text for taken in steps for text in observations(taken["messages"]) or [taken["observation"]]]
+    return observations_of_steps(steps)
 
 
 async def act_with_tools(

@@ -148,12 +148,15 @@ def agent_prompt(
 
     def as_calls(first: int) -> list[BaseMessage]:
         scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        scratch += [message for taken in seen[first:] for message in taken["messages"]]
+        for taken in seen[first:]:
+            scratch += taken["messages"]
+        if closing:
+            scratch.append(HumanMessage(closing))
         parts = {
             "lessons": state["hints"],
             "conversation": state["messages"][:-1],
             "request": state["request"],
-            "scratch": [*scratch, *([HumanMessage(closing)] if closing else [])],
+            "scratch": scratch,
         }
         if environment:
             task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
@@ -246,8 +249,11 @@ def repetitions(steps: Sequence[ActionStep], environment: Environment | None = N
 def with_repetitions_marked(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[ActionStep]:
     """Return the steps as the agent sees them: one that brings what is there already says so. On paper, where steps
     have no messages, nothing is added to what the papers show."""
-    repeated = zip(steps, repetitions(steps, environment), strict=True)
-    return [_known(taken) if again and taken["messages"] and taken["valid"] else taken for taken, again in repeated]
+    marked = []
+    for taken, is_repeated in zip(steps, repetitions(steps, environment), strict=True):
+        says_so = is_repeated and taken["messages"] and taken["valid"]
+        marked.append(_known(taken) if says_so else taken)
+    return marked
 
 
 def _known(taken: ActionStep) -> ActionStep:

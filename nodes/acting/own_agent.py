@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
-from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_async_callback_manager_for_config
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.prebuilt import ToolNode
@@ -118,9 +118,12 @@ def _works_in_threads(agent: Pregel[Any, Any, Any, Any]) -> bool:
     """Tell whether an agent should be called by synchronous code: none of its nodes and tools is asynchronous alone."""
     if isinstance(agent, Strategy):  # which has clients for each loop
         return False
-    works = [node.bound for node in agent.nodes.values()]
-    tools = [tool for work in works if isinstance(work, ToolNode) for tool in work.tools_by_name.values()]
-    return all(getattr(part, "func", part) is not None for part in [*works, *tools])
+    parts: list[Runnable[Any, Any]] = []
+    for node in agent.nodes.values():
+        parts.append(node.bound)
+        if isinstance(node.bound, ToolNode):
+            parts += node.bound.tools_by_name.values()
+    return all(getattr(part, "func", part) is not None for part in parts)
 
 
 def _messages_in(result: JsonMapping | BaseMessage | str) -> list[AnyMessage]:

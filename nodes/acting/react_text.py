@@ -38,8 +38,10 @@ def parsed_call(reply: AIMessage, environment: Environment | None = None) -> Par
     if calls:
         action = ", ".join(map(call_text, calls))
         return ParsedStep(thought=reply.text, action=action, answer=None, messages=[reply])
-    if environment and ((written := parse_step(reply.text, environment=environment))["action"] or written["answer"]):
-        return {**written, "messages": [reply]}
+    if environment:
+        written = parse_step(reply.text, environment=environment)
+        if written["action"] or written["answer"]:
+            return {**written, "messages": [reply]}
     return ParsedStep(thought="", action="", answer=reply.text, messages=[reply])
 
 

@@ -50,8 +50,10 @@ def next_pairs(count: int, results: Sequence[Result]) -> list[tuple[int, int]]:
     ahead (the two phases of V1, arXiv 2603.04304, section 3). No pair is compared twice.
     """
     strength = strengths(count, results)
-    met = Counter(each for result in results for each in result[:2])
-    done = {(result.first, result.second) for result in results}
+    met, done = Counter[int](), set[tuple[int, int]]()
+    for first, second, _ in results:
+        met.update((first, second))
+        done.add((first, second))
 
     def informative(pair: tuple[int, int]) -> tuple[bool, float]:
         first, second = strength[pair[0]], strength[pair[1]]

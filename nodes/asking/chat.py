@@ -14,7 +14,7 @@ from reflective_agents.models.calls import request
 from reflective_agents.models.capabilities import capabilities_of, is_unsupported, with_tools
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
-from reflective_agents.models.providers import describe_model, get_model, load_client
+from reflective_agents.models.providers import describe_model, load_client, model_for
 from reflective_agents.models.sending import Listener
 from reflective_agents.models.structured import read_form, retry, structured_request, was_ignored
 from reflective_agents.nodes.step import Step
@@ -29,8 +29,7 @@ ATTEMPTS = 3
 
 def model_of(step: Step[Context], model: Model) -> BaseChatModel:
     """Return the chat model that a setting of this run names."""
-    context: Context = step.context
-    return get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    return model_for(step.context, model)
 
 
 def price_of_call(step: Step[Context], tokens: int) -> int:

@@ -14,7 +14,7 @@ from reflective_agents.nodes.evidence.looking_up import look_up
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import today
 from reflective_agents.nodes.step import Step
-from reflective_agents.nodes.verifiers.verdict import verify_answer
+from reflective_agents.nodes.verifiers.verdict import Verdict, verify_answer
 from reflective_agents.prompts import looking_up
 from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
@@ -74,8 +74,7 @@ async def criticise(
     """
     verdict = await verify_answer(step, run_id, conversation, draft)
     problems = [verdict.feedback] if verdict and verdict.feedback else []
-    # Verifiers that only rank and give no score say nothing against it; others without a score have failed.
-    passed = 1.0 if verdict is None or (verdict.score is None and verdict.only_ranks) else verdict.score or 0.0
+    passed = _passed(verdict)
     allowed = verdict is None or verdict.allows
     if step.context.critic == "checks":
         accepted = verdict is not None and verdict.accepted is True
@@ -92,6 +91,14 @@ async def criticise(
     )
 
 
+def _passed(verdict: Verdict | None) -> float:
+    """Return the score (0..1) that verifiers leave to a draft. Those that only rank and give none say nothing against
+    it; others without a score have failed."""
+    if verdict is None or (verdict.score is None and verdict.only_ranks):
+        return 1.0
+    return verdict.score or 0.0
+
+
 async def _ask_model(
     step: Step[ReflectionContext],
     conversation: Sequence[BaseMessage],
@@ -100,18 +107,22 @@ async def _ask_model(
     before: Judged | None,
     run_id: str,
 ) -> Critique:
-    model, (text, _) = step.context.critic_model or step.context.model, split_references(draft)
+    model = step.context.critic_model or step.context.model
+    text, _ = split_references(draft)
     facts = [prompts.LENGTH.format(words=count_words(text), characters=len(text)), *problems]
-    earlier = quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}") if before else ""
-    material = f"{request_text(conversation)}\n{quoted('draft', draft)}"
-    found = await look_up(step, run_id, model, material, step.context.critic_tools) if step.context.critic_tools else ""
+    checked = [quoted("checked", "\n".join(facts))]
+    if before:
+        checked.append(quoted("critique", before.critique, of="the draft before", score=f"{before.score:.2f}"))
+    if step.context.critic_tools:
+        material = f"{request_text(conversation)}\n{quoted('draft', draft)}"
+        found = await look_up(step, run_id, model, material, step.context.critic_tools)
+        if found:
+            checked.append(f"{looking_up.FOUND}\n{found}")
     prompt = prompts.CRITICISE.format_messages(
         instructions=step.context.reflect_prompt or f"{TODAY.format(today=today())} {prompts.REFLECT}",
         request=request_text(conversation),
         draft=quoted("draft", draft),
-        checked="\n".join(
-            filter(None, [quoted("checked", "\n".join(facts)), earlier, found and f"{looking_up.FOUND}\n{found}"])
-        ),
+        checked="\n".join(checked),
     )
     return await ask(step, model, prompt, Critique, judging=True)
 

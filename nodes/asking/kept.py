@@ -12,7 +12,7 @@ from hashlib import blake2b
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.models.capabilities import address_of, name_of
-from reflective_agents.models.providers import get_model
+from reflective_agents.models.providers import model_for
 from reflective_agents.state.context import Context
 from reflective_agents.state.run import Compaction
 
@@ -35,8 +35,7 @@ def beginnings(conversation: Sequence[BaseMessage], context: Context, user: str 
     Returns:
         The keys, in order; none where the model has no address, by which it is told from others.
     """
-    model = context.model if context.compact_model is None else context.compact_model
-    chat = get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    chat = model_for(context, context.summariser)
     who = [user, address_of(chat), name_of(chat), repr(context.prompts), context.language]
     return [*_keys(who, conversation)] if address_of(chat) else []
 

@@ -43,14 +43,12 @@ class Ranking(NamedTuple):
     @property
     def reason(self) -> str:
         """Why it is the best, in words."""
-        shares = [
-            (share if first == self.best else 1 - share)
-            for first, second, share in self.results
-            if self.best in (first, second)
-        ]
-        if not shares:
+        best = self.best
+        compared = [result for result in self.results if best in (result.first, result.second)]
+        if not compared:
             return "no answers could be compared"
-        return f"it is preferred in {sum(shares):g} of its {pluralize(len(shares), 'comparison')}"
+        won = sum(result.share if result.first == best else 1 - result.share for result in compared)
+        return f"it is preferred in {won:g} of its {pluralize(len(compared), 'comparison')}"
 
 
 async def rank_by_pairs(
@@ -105,7 +103,11 @@ async def tournament(count: int, most: int, compare: Compare, affordable: Callab
         The results, in the order in which they were planned; fewer, if a limit or a failing judge has stopped some.
     """
     results: list[Result] = []
-    while (left := min(most - len(results), affordable())) > 0 and (pairs := next_pairs(count, results)[:left]):
+    while True:
+        left = max(min(most - len(results), affordable()), 0)
+        pairs = next_pairs(count, results)[:left]
+        if not pairs:
+            return results
         wave: dict[tuple[int, int], float] = {}
 
         async def keep(first: int, second: int, wave: dict[tuple[int, int], float] = wave) -> None:
@@ -116,4 +118,3 @@ async def tournament(count: int, most: int, compare: Compare, affordable: Callab
         except (LimitReached, ModelFailed):
             most = 0
         results += [Result(*pair, wave[pair]) for pair in pairs if pair in wave]
-    return results

@@ -12,7 +12,7 @@ from reflective_agents.models.context_window import HIGH, longest_estimated
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import rates_of
-from reflective_agents.models.providers import describe_model, get_model
+from reflective_agents.models.providers import describe_model, model_for
 from reflective_agents.nodes.asking.compaction import ends_turn, first_kept, first_of_last_turns, with_summary
 from reflective_agents.nodes.asking.kept import beginnings, find_summary, keep_summary
 from reflective_agents.nodes.asking.thread import AFTER_QUESTION, position_of_question
@@ -149,8 +149,7 @@ class Writer:
     """
 
     def __init__(self, context: Context, meter: Meter, length: int) -> None:
-        model = context.model if context.compact_model is None else context.compact_model
-        self._chat = get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        self._chat = model_for(context, context.summariser)
         self._meter, self._length, self._share = meter, length, context.compact_share
         self._answer = context.max_answer_tokens
         self.name = describe_model(self._chat)["model_name"]
@@ -225,9 +224,12 @@ def _groups(messages: Sequence[AnyMessage], most: int, part: int) -> list[_Group
     """Return messages as quoted text, shortened to so many estimated tokens, in groups for one call each. It is called
     in a thread: thousands of them take more than a second."""
     spoken = [index for index, message in enumerate(messages) if message.type != "system"]
-    texts = zip(spoken, shortened([_text(messages[index]) for index in spoken], most), strict=True)
-    cut = [(index, piece) for index, text in texts if text for piece in pieces(text, part - _TAGS)]
-    read = [(index, quoted("turn", piece, by=messages[index].type)) for index, piece in cut] or [(0, "")]
+    texts = shortened([_text(messages[index]) for index in spoken], most)
+    read: list[tuple[int, str]] = []
+    for index, text in zip(spoken, texts, strict=True):
+        cut = pieces(text, part - _TAGS) if text else ()
+        read += [(index, quoted("turn", piece, by=messages[index].type)) for piece in cut]
+    read = read or [(0, "")]
     groups, count, covers = list[_Group](), 0, 0
     for group in grouped([piece for _, piece in read], part):
         count += len(group)
@@ -272,10 +274,12 @@ def shorten(text: str, size: int) -> str:
 
 def pieces(text: str, most: int) -> Iterator[str]:
     """Cut a text into pieces of so many estimated tokens at most."""
+    if len(text.encode()) <= 2 * most:
+        yield text
+        return
     size = max(most // 2, 1)  # characters: one has up to four bytes
-    yield from (
-        (text[start : start + size] for start in range(0, len(text), size)) if len(text.encode()) > 2 * most else [text]
-    )
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
 
 
 def grouped(texts: Sequence[str], most: int) -> Iterator[list[str]]:

@@ -28,8 +28,12 @@ def short_task_prompt(environment: Environment, *, examples: Examples, request: 
 
 
 def _task(environment: Environment) -> list[str]:
-    goal = [prompts.GOAL.format(goal=environment.goal)] if environment.goal else []
-    return [*goal, *([prompts.RULES.format(rules=environment.rules)] if environment.rules else [])]
+    parts = []
+    if environment.goal:
+        parts.append(prompts.GOAL.format(goal=environment.goal))
+    if environment.rules:
+        parts.append(prompts.RULES.format(rules=environment.rules))
+    return parts
 
 
 def _join(parts: list[str]) -> str:
@@ -48,11 +52,13 @@ def _example_texts(
     chosen = environment.examples if environment and examples else ()
     if not isinstance(examples, bool) and examples:
         chosen = tuple(map(_from_setting, examples))
-    return [
-        (prompts.SOLVED if each.solved else prompts.FAILED).format(example=f"{each.task}\n{text}", why=each.why)
-        for each in chosen
-        if (text := shown(each)) and each.task not in request
-    ]
+    texts = []
+    for example in chosen:
+        text = shown(example)
+        if text and example.task not in request:
+            words = prompts.SOLVED if example.solved else prompts.FAILED
+            texts.append(words.format(example=f"{example.task}\n{text}", why=example.why))
+    return texts
 
 
 def _from_setting(setting: OwnExample) -> Example:

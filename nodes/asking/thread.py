@@ -66,24 +66,32 @@ def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     last = position_of_question(messages)
     if last is None:
         return [*messages]
-    quoted = {message.id or id(message) for message in messages[last + 1 :] if message.type in ("ai", "tool")}
+    quoted = {_key(message) for message in messages[last + 1 :] if message.type in ("ai", "tool")}
     context = [*messages[:last], *messages[last + 1 :]]
     shown: list[AnyMessage] = []
-    for is_work, group in groupby(context, lambda m: _is_work(m) or (m.id or id(m)) in quoted):
+    for is_work, group in groupby(context, lambda message: _is_work(message) or _key(message) in quoted):
         part = [*group]
         if not is_work:
             shown += part
         elif work := steps_text([*_in_pairs(part)]):
             done = material(prompts.DONE.format(work=work))
             done.id = part[-1].id  # by which a summary says what it covers
-            done.additional_kwargs[AFTER_QUESTION] = any((message.id or id(message)) in quoted for message in part)
+            done.additional_kwargs[AFTER_QUESTION] = not quoted.isdisjoint(map(_key, part))
             shown.append(done)
     return [*shown, messages[last]]
 
 
 def position_of_question(messages: Sequence[BaseMessage]) -> int | None:
     """Return the index of the last message of a person; None if there is none."""
-    return next((index for index in reversed(range(len(messages))) if messages[index].type == "human"), None)
+    for index in reversed(range(len(messages))):
+        if messages[index].type == "human":
+            return index
+    return None
+
+
+def _key(message: BaseMessage) -> str | int:
+    """Return what tells a message from the others of its thread, also where it has no id."""
+    return message.id or id(message)
 
 
 def _is_work(message: BaseMessage) -> bool:

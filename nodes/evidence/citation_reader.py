@@ -53,7 +53,8 @@ class CitationReader:
         self._line, self._shown, self._closer, self._read = "", 0, read.closer, 0
         if self._is_first and not line.strip():
             return text
-        if not shown and not self._is_first and (may_head_entries(line) or (self._headings and not line.strip())):
+        goes_on = bool(self._headings) and not line.strip()
+        if not shown and not self._is_first and (may_head_entries(line) or goes_on):
             self._headings += text
             return ""
         headings, self._headings, self._is_first = self._headings, "", False
@@ -61,10 +62,7 @@ class CitationReader:
 
     def _begin_line(self) -> str:
         """Return what is certain of a line that is still coming."""
-        may_be_listed = not self._is_first and (
-            len(self._line) <= LONGEST_HEADING or _NUMBERED.match(self._line) is not None
-        )
-        if self._ended or (not self._shown and may_be_listed):
+        if self._ended or (not self._shown and self._may_be_listed()):
             return ""
         end = len(self._line)
         if end > LONG_LINE and end < GROWTH * self._read:
@@ -80,6 +78,12 @@ class CitationReader:
         self._headings, self._shown = "", end
         self._forget()
         return text
+
+    def _may_be_listed(self) -> bool:
+        """Tell whether the line may become a heading or an entry of the list."""
+        if self._is_first:
+            return False
+        return len(self._line) <= LONGEST_HEADING or _NUMBERED.match(self._line) is not None
 
     def _forget(self) -> None:
         """Drop the beginning of a long line, which tells nothing of what comes: each piece would read it again."""

@@ -1,7 +1,7 @@
 """Citations checked by code: each names a source that was shown, and the list of references is built of them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -109,16 +109,19 @@ class _Check:
     def citations(self, body: str) -> str:
         """Return the text with citations of sources only."""
         among = marks(body)
-        known = {str(number) for number in (self.sources if self.streamed else {**self.sources, **self.listed})}
+        known = {*map(str, self.sources)}
+        if not self.streamed:
+            known.update(map(str, self.listed))
         if not any(is_citation(mark, known) for mark in among):
             self.correct(map(str, self.listed))  # what is only listed is referred to as well
         return replace_citations(body, known, self.correct, among)
 
     def correct(self, names: Iterable[str]) -> list[str]:
         """Return the numbers of the sources that a citation names, and note them."""
-        return [*dict.fromkeys(str(number) for name in names for number in self._resolve(name))]
+        numbers = [self._resolve(name) for name in names]
+        return [*dict.fromkeys(str(number) for number in numbers if number is not None)]
 
-    def _resolve(self, name: str) -> Iterator[int]:
+    def _resolve(self, name: str) -> int | None:
         number = int(name) if name.isdecimal() else 0
         address = self.listed.get(number)
         source = self.sources.get(number if address is None else self.numbers.get(address, 0))
@@ -128,14 +131,14 @@ class _Check:
         else:
             self.cited[number if stands else source.number] = source
         if stands:
-            yield number
-        elif source and not self.streamed:
-            yield source.number
+            return number
+        return source.number if source and not self.streamed else None
 
 
 def _unknown_addresses(text: str, material: str) -> list[str]:
     # Every second part is code, in which any address may be an example.
-    named = [url.rstrip(ENDS) for part in _CODE.split(text)[::2] for url in _ADDRESS.findall(part)]
+    prose = " ".join(_CODE.split(text)[::2])
+    named = [url.rstrip(ENDS) for url in _ADDRESS.findall(prose)]
     return [url for url in named if url not in material]
 
 

@@ -93,10 +93,13 @@ def parts_of(messages: Sequence[AnyMessage], urls: Iterable[str]) -> dict[str, s
     """Return the parts of long messages that have these addresses, by address."""
     texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage)]
     by_url = {text_url(SCHEME, text): text for text in texts if len(text) > ALWAYS_WHOLE}
-    found = {url: _PART.fullmatch(url) for url in urls}
-    return {
-        url: by_url[part[1]][int(part[2]) : int(part[3])] for url, part in found.items() if part and part[1] in by_url
-    }
+    parts: dict[str, str] = {}
+    for url in urls:
+        part = _PART.fullmatch(url)
+        if part and part[1] in by_url:
+            begin, end = int(part[2]), int(part[3])
+            parts[url] = by_url[part[1]][begin:end]
+    return parts
 
 
 def holds_text(messages: Sequence[AnyMessage]) -> bool:
@@ -107,7 +110,7 @@ def holds_text(messages: Sequence[AnyMessage]) -> bool:
 def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
     """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
     size = len(message.text)
-    if not isinstance(message, HumanMessage) or 3 * size <= most or (size <= most and _bytes(message.text) <= most):
+    if not isinstance(message, HumanMessage) or _fits(message.text, most):
         return message
     if refuses and size > MOST_CHARACTERS:
         raise Misuse(prompts.TOO_LONG.format(characters=size, most=MOST_CHARACTERS))
@@ -133,8 +136,11 @@ async def _with_passages(shown: Sequence[AnyMessage], texts: LongTexts) -> AnyMe
     return message
 
 
-def _bytes(text: str) -> int:
-    return len(text.encode(errors="surrogatepass"))
+def _fits(text: str, most: int) -> bool:
+    """Tell whether a text has so many bytes at most; they are counted only where the characters do not tell."""
+    if 3 * len(text) <= most:
+        return True
+    return len(text) <= most and len(text.encode(errors="surrogatepass")) <= most
 
 
 def _showing(message: AnyMessage, question: str, text: str) -> AnyMessage:
@@ -163,17 +169,19 @@ def split_question(message: str) -> tuple[str, str]:
         The question, empty if there is none, and the rest.
     """
     text = message.strip()
-    first = next((part for edge in _EDGES if asks(part := _first(text, edge))), "")
-    last = next((part for edge in _EDGES if asks(part := _last(text[len(first) :], edge))), "")
+    first = next(filter(asks, [_first(text, edge) for edge in _EDGES]), "")
+    rest = text[len(first) :]
+    last = next(filter(asks, [_last(rest, edge) for edge in _EDGES]), "")
     return "\n".join(filter(None, [first.strip(), last.strip()])), text[len(first) : len(text) - len(last)].strip()
 
 
 def asks(paragraph: str) -> bool:
     """Tell whether a paragraph may be a question: by its question mark, whatever its language."""
     text = paragraph.strip()
-    return len(text) <= LONGEST_QUESTION and bool(
-        _ASKS.search(text) or (len(text) <= LONGEST_REMARK and ("?" in text or "\uff1f" in text))
-    )
+    if len(text) > LONGEST_QUESTION:
+        return False
+    has_mark = "?" in text or "\uff1f" in text
+    return _ASKS.search(text) is not None or (has_mark and len(text) <= LONGEST_REMARK)
 
 
 def _first(text: str, edge: re.Pattern[str]) -> str:

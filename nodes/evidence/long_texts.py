@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from reflective_agents.models.capabilities import capabilities_of
 from reflective_agents.models.images import images_of
-from reflective_agents.models.providers import get_model
+from reflective_agents.models.providers import model_for
 from reflective_agents.nodes.evidence.sources import results_in
 from reflective_agents.prompts import long_texts as prompts
 from reflective_agents.state.context import Context
@@ -62,7 +62,7 @@ def longest_prompt(context: Context, known: int | None) -> float:
 
 def context_tokens_of(context: Context) -> int | None:
     """Return how many tokens the context of the run's model holds: as the settings say, or what is known of it."""
-    chat = get_model(context.model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+    chat = model_for(context, context.model)
     sizes = (context.context_window, capabilities_of(chat).context_tokens)
     return min((size for size in sizes if size), default=None)
 
@@ -111,18 +111,23 @@ class LongTexts:
         if len(urls) == 1:
             return await self.parts(urls[0], query, self.most_shown)
         each, left = self.most_shown // SHARE // len(urls), self.most_shown
-        heads = {
-            url: Span(0, len(_cut(self._texts[url]["text"], each if each >= LEAST_BEGINNING else 0))) for url in urls
-        }
-        left -= sum(each + _OVERHEAD for head in heads.values() if head.end)
-        shown: dict[str, list[Span]] = {url: [head] if head.end else [] for url, head in heads.items()}
+        ends = dict.fromkeys(urls, 0)
+        shown: dict[str, list[Span]] = {url: [] for url in urls}
+        for url in urls if each >= LEAST_BEGINNING else ():
+            ends[url] = len(_cut(self._texts[url]["text"], each))
+            shown[url].append(Span(0, ends[url]))
+            left -= each + _OVERHEAD
         for url, span in await self._best_of(urls, query):
             size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
-            if span.begin >= heads[url].end and size <= left:
+            if span.begin >= ends[url] and size <= left:
                 shown[url].append(span)
                 left -= size
-        parts = [(url, span, self._part(url, span)) for url in urls for span in sorted(shown[url])]
-        return [part if span.begin else part | self._read_on(url, span.end) for url, span, part in parts]
+        parts: list[JsonObject] = []
+        for url in urls:
+            for span in sorted(shown[url]):
+                part = self._part(url, span)
+                parts.append(part if span.begin else part | self._read_on(url, span.end))
+        return parts
 
     async def _best_of(self, urls: Iterable[str], query: str) -> list[tuple[str, Span]]:
         """Return the passages of texts that fit a query: those first that hold most of its words."""

@@ -60,7 +60,8 @@ def tools_of_critic(step: Step[Context], run_id: str, given: Sequence[Any]) -> l
         kind, _ = choose_search(getattr(step.context, "search", None))
         corpus = getattr(step.context, "corpus", None)
         search = make_search(kind, corpus, timeout=step.context.call_timeout)
-        named += [search_tool(cached(search, run_id) if run_id else search)] if search else []
+        if search:
+            named.append(search_tool(cached(search, run_id) if run_id else search))
     return list({tool.name: tool for tool in [*named, *own]}.values())
 
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from reflective_agents.text.brackets import Mark, marks
@@ -29,10 +30,15 @@ def is_citation(mark: Mark, known: Collection[str]) -> bool:
 
     Names with a letter that none of the sources has are no names of sources.
     """
-    letters = {name[0].isalpha() and name[0] for name in known}
-    return all(name in known for name in mark.names) or (
-        mark.certain and all((name[0].isalpha() and name[0]) in letters for name in mark.names)
-    )
+    if all(name in known for name in mark.names):
+        return True
+    letters = {*map(_letter, known)}
+    return mark.certain and letters.issuperset(map(_letter, mark.names))
+
+
+def _letter(name: str) -> str:
+    """Return the letter before the number of a source; empty if there is none."""
+    return name[0] if name[0].isalpha() else ""
 
 
 def replace_citations(
@@ -55,9 +61,14 @@ def replace_citations(
         # The blank before a mark goes with it, unless another mark follows at once: then it stands before that one.
         blank = blank if mark.begin == done else ""
         begin = mark.begin if names or blank else _blank_before(text, mark.begin, done)
-        parts += [blank if names else "", text[done:begin]]
-        parts += [text[mark.begin : mark.end] if names == mark.names else f"[{', '.join(names)}]" if names else ""]
-        blank, done = "" if names else blank or text[begin : mark.begin], mark.end
+        if names:
+            is_same = names == mark.names
+            parts += [blank, text[done:begin], text[mark.begin : mark.end] if is_same else f"[{', '.join(names)}]"]
+            blank = ""
+        else:
+            parts.append(text[done:begin])
+            blank = blank or text[begin : mark.begin]
+        done = mark.end
     return "".join([*parts, text[done:]])
 
 
@@ -93,7 +104,8 @@ def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> li
         while rest and rest[0].begin < end:
             mark = rest.popleft()
             inside += [mark] if mark.begin >= begin else []  # code is no sentence
-        numbers = dict.fromkeys(names[name] for mark in inside for name in mark.names if name in names)
+        named = chain.from_iterable(mark.names for mark in inside)
+        numbers = dict.fromkeys(names[name] for name in named if name in names)
         if not numbers and is_heading(answer[begin:end]):
             continue
         sentences.append(CitedSentence(_without(answer, begin, end, inside), (*numbers,), begin, end))

@@ -96,7 +96,7 @@ def _split(answer: str) -> tuple[str, tuple[tuple[int, str], ...]]:
     begin = _list_begins(lines)
     if begin == len(lines):
         return answer, ()
-    entries = [entry for line in lines[begin:] if (entry := _ENTRY.match(line))]
+    entries = filter(None, map(_ENTRY.match, lines[begin:]))
     return "\n".join(lines[:begin]).rstrip(), tuple((int(entry[1]), entry[2].rstrip(ENDS)) for entry in entries)
 
 

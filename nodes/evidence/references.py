@@ -65,7 +65,7 @@ def numbered_in_thread(answer: AIMessage, conversation: Sequence[AnyMessage]) ->
 def without_citations(conversation: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Take the citations and their lists out of the answers in a conversation, and the parts of texts out of its
     questions, for those who number other sources."""
-    return [_uncited(message) if isinstance(message, AIMessage) else without_parts(message) for message in conversation]
+    return [_uncited(message) for message in conversation]
 
 
 def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, prompt_text: str = "") -> CheckedAnswer:
@@ -107,7 +107,9 @@ def _in_numbers(message: AIMessage, numbers: Mapping[str, int]) -> AIMessage:
     return message if renumbered == text else message.model_copy(update={"content": renumbered})
 
 
-def _uncited(message: AIMessage) -> AIMessage:
+def _uncited(message: BaseMessage) -> BaseMessage:
+    if not isinstance(message, AIMessage):
+        return without_parts(message)
     body, listed = split_references(message.text)
     if not listed:
         return message
@@ -129,7 +131,9 @@ def _renumbered(answer: str, numbers: Mapping[str, int], mark: str = "") -> str:
         return answer
 
     def renumber(marks: Sequence[str]) -> Sequence[str]:
-        return [*dict.fromkeys(new[mark] for mark in marks)] if all(mark in new for mark in marks) else marks
+        if not new.keys() >= {*marks}:
+            return marks
+        return [*dict.fromkeys(new[mark] for mark in marks)]
 
     titles = titles_in(answer)
     lines = dict.fromkeys(f"[{new[str(n)]}] {reference_line(url, titles.get(url, ''))}" for n, url in listed.items())

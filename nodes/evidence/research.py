@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -52,7 +53,7 @@ def as_tools(tools: Sequence[BaseTool | Callable[..., JsonValue]]) -> list[BaseT
     one uses may belong to an event loop of the user's. A strategy has clients for each loop.
     """
     made = [tool if isinstance(tool, BaseTool) else as_tool(tool) for tool in tools]
-    return [_synchronous(tool) if is_background(running_loop()) else tool for tool in made]
+    return [_synchronous(tool) for tool in made] if is_background(running_loop()) else made
 
 
 def _synchronous(tool: BaseTool) -> BaseTool:
@@ -112,6 +113,6 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
     batches = await at_once([run(query) for query in queries])
     share = step.texts.most_shown // len(queries)
     fitting = [await step.texts.fit_found(*found, share) for found in zip(batches, queries, strict=True)]
-    unique = {(result["url"], result["content"]): result for results in fitting for result in results}
+    unique = {(result["url"], result["content"]): result for result in chain.from_iterable(fitting)}
     # Sorted, since queries at once fail in an order that is another one each time.
     return list(unique.values()), sorted(problems)

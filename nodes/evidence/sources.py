@@ -40,6 +40,11 @@ class Source(NamedTuple):
     title: str = ""
     passages: tuple[str, ...] = ()
 
+    @property
+    def quotable(self) -> str:
+        """What can be quoted from it, with its title; empty where the model has read nothing of it."""
+        return "\n".join(filter(None, [self.title, *self.passages])) if self.passages else ""
+
 
 Sources = Mapping[int, Source]
 """Sources by their numbers."""
@@ -97,15 +102,23 @@ def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
                 urls.add(url)
     parts = [part for message in conversation for part in message.additional_kwargs.get(PARTS, ())]
     numbers = numbers_of(parts, sources)
-    return sources | {
-        numbers[part["url"]]: Source(numbers[part["url"]], part["url"], part["title"], (part["content"],))
-        for part in parts
-    }
+    for part in parts:
+        number = numbers[part["url"]]
+        sources[number] = Source(number, part["url"], part["title"], (part["content"],))
+    return sources
 
 
 def observations(messages: Iterable[BaseMessage]) -> list[str]:
     """Return what tools have answered, in order."""
     return [message.text for message in messages if isinstance(message, ToolMessage)]
+
+
+def observations_of_steps(steps: Iterable[JsonMapping]) -> list[str]:
+    """Return what tools or an environment have answered in steps, in order."""
+    found: list[str] = []
+    for step in steps:
+        found += observations(step["messages"]) or [step.get("observation", "")]
+    return found
 
 
 def observations_on(path: Sequence[TreeNode]) -> list[str]:
@@ -116,8 +129,7 @@ def observations_on(path: Sequence[TreeNode]) -> list[str]:
 def observations_of_result(result: JsonMapping) -> list[str]:
     """Return what a strategy has found, as far as its result holds it: as sources, or as observations of its steps."""
     steps = [*result.get("steps", ()), *result.get("tree", {}).values()]
-    seen = [text for step in steps for text in observations(step["messages"]) or [step.get("observation", "")]]
-    return [json.dumps(result.get("sources", [])), *seen]
+    return [json.dumps(result.get("sources", [])), *observations_of_steps(steps)]
 
 
 def passages(texts: Iterable[str], urls: Container[str], answer: str) -> dict[str, str]:
@@ -192,9 +204,10 @@ def without_repeats(observation: str, seen: dict[tuple[str, str], str], name: st
     first = [seen.setdefault(_key(result), name) for result in results]
     if not isinstance(_json(observation), list) or all(owner == name for owner in first):
         return observation
-    shown = zip(results, first, strict=True)
-    short = [result if owner == name else {**result, "content": f"as in {owner}"} for result, owner in shown]
-    return json.dumps(short, ensure_ascii=False)
+    shown = []
+    for result, owner in zip(results, first, strict=True):
+        shown.append(result if owner == name else {**result, "content": f"as in {owner}"})
+    return json.dumps(shown, ensure_ascii=False)
 
 
 def with_number(result: JsonMapping, numbers: Mapping[str, int]) -> JsonObject:

@@ -9,7 +9,7 @@ asked, the form that the model fills in, and what follows from that. Pure functi
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -197,10 +197,15 @@ def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
     return runs
 
 
+def cited_marks(sentences: Iterable[Sentence]) -> set[str]:
+    """Return the marks of the sources that sentences cite."""
+    return set[str]().union(*(sentence.cites for sentence in sentences))
+
+
 def shown_passages(passages: Passages, sentences: Sequence[Sentence], most: int = MOST_CHARACTERS) -> dict[str, str]:
     """Return the passages that a checker is shown, of so many characters at most: those that the sentences cite, and as
     many others as fit beside them; of a long one what bears on the sentences."""
-    cited = {mark for sentence in sentences for mark in sentence.cites}
+    cited = cited_marks(sentences)
     wanted = " ".join(sentence.text for sentence in sentences)
     shown: dict[str, str] = {}
     left = most
@@ -223,12 +228,12 @@ def support_prompt(
         longest: Most estimated tokens of the prompt, to which passages are left out.
     """
     shown = "\n".join(map(_shown, sentences))
-    return _fitting(
-        lambda most: prompts.CHECK.format_messages(
-            request=request, passages=_quoted(passages, sentences, most), sentences=shown
-        ),
-        longest,
-    )
+
+    def build(most: int) -> list[BaseMessage]:
+        quotations = _quoted(passages, sentences, most)
+        return prompts.CHECK.format_messages(request=request, passages=quotations, sentences=shown)
+
+    return _fitting(build, longest)
 
 
 def revision_prompt(
@@ -248,15 +253,16 @@ def revision_prompt(
         f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
         for sentence, assessed in to_revise(sentences, support, passages)
     ]
-    return _fitting(
-        lambda most: prompts.REVISE.format_messages(
+
+    def build(most: int) -> list[BaseMessage]:
+        return prompts.REVISE.format_messages(
             request=request,
             passages=_quoted(passages, sentences, most),
             sentences=shown,
             wrong=quoted("checked", "\n".join(wrong)),
-        ),
-        longest,
-    )
+        )
+
+    return _fitting(build, longest)
 
 
 def _fitting(build: Callable[[int], list[BaseMessage]], longest: float) -> list[BaseMessage]:
@@ -293,11 +299,10 @@ def assess(
         without_passage: What a sentence is that cites only marks without a passage.
     """
     checks = {check.number: check for check in form.sentences}
-    assessed = [
-        SupportedSentence(text=sentence.text, cites=[*sentence.cites], support=level, words=words)
-        for sentence in sentences
-        for level, words in [_level(sentence, checks.get(sentence.number), passages, without_passage)]
-    ]
+    assessed = []
+    for sentence in sentences:
+        level, words = _level(sentence, checks.get(sentence.number), passages, without_passage)
+        assessed.append(SupportedSentence(text=sentence.text, cites=[*sentence.cites], support=level, words=words))
     answered: Answered = form.answered
     return Support(answered=answered, sentences=assessed, left_out="")
 
@@ -334,8 +339,12 @@ def _is_quoted(sentence: Sentence, words: str, passages: Passages) -> bool:
 def stands_in(passages: Sequence[str], words: str) -> bool:
     """Tell whether quoted words stand in passages; case, blanks, punctuation and what was left out do not count."""
     folded = [_letters(passage) for passage in passages]
-    parts = [letters for part in _OMISSION.split(words) if (letters := _letters(part))]
-    return bool(parts) and all(any(part in passage for passage in folded) for part in parts)
+    parts = [*filter(None, map(_letters, _OMISSION.split(words)))]
+
+    def stands(part: str) -> bool:
+        return any(part in passage for passage in folded)
+
+    return bool(parts) and all(map(stands, parts))
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,7 @@ from reflective_agents.nodes.evidence.support import (
     Sentence,
     SupportCheck,
     assess,
+    cited_marks,
     is_verified,
     read_sentences,
     revision_prompt,
@@ -33,7 +34,7 @@ from reflective_agents.prompts.support import FAULTS
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import SourcedContext
-from reflective_agents.state.outcome import Appraisal, Outcome, pluralize
+from reflective_agents.state.outcome import Appraisal, Outcome, pluralize, with_reason
 from reflective_agents.state.run import RunState
 from reflective_agents.state.support import Level, Support, SupportedSentence
 
@@ -63,14 +64,11 @@ class Evidence(NamedTuple):
     @property
     def passages(self) -> dict[str, str]:
         """What can be quoted from each source, by the mark that cites it; empty where the model has read nothing."""
-        return {
-            f"{self.letter}{number}": "\n".join(filter(None, [source.title, *source.passages])) * bool(source.passages)
-            for number, source in self.sources.items()
-        }
+        return {f"{self.letter}{number}": source.quotable for number, source in self.sources.items()}
 
     def cited_in(self, body: str) -> set[str]:
         """Return the marks of the sources that an answer cites."""
-        return {mark for sentence in read_sentences(body, self.passages) for mark in sentence.cites}
+        return cited_marks(read_sentences(body, self.passages))
 
 
 NO_EVIDENCE = Evidence({})
@@ -136,7 +134,8 @@ async def verify(
 
 def _is_worse(revised: Support, support: Support) -> bool:
     """Tell whether a revised answer says less that is supported, answers no longer, or could not be checked."""
-    if revised["left_out"] or (revised["answered"] == "no" != support["answered"]):
+    answers_no_longer = revised["answered"] == "no" and support["answered"] != "no"
+    if revised["left_out"] or answers_no_longer:
         return True
     return len(unsupported(revised)) > len(unsupported(support))
 
@@ -217,7 +216,7 @@ def with_support(reached: Outcome | None, appraisal: Appraisal, support: Support
         return reached, Appraisal("sources", True, reason, answered=True)
     if support["answered"] is not None:
         appraisal = appraisal._replace(answered=support["answered"] != "no")
-    return reached and {**reached, "reason": "; ".join(filter(None, [reached["reason"], reason]))}, appraisal
+    return with_reason(reached, reason), appraisal
 
 
 def support_text(support: Support) -> str:

@@ -34,10 +34,15 @@ def own_channels(state: RunState) -> dict[str, Any]:
 def _shortened(pieces: list[str], most: int) -> str:
     start, end, left = list[str](), list[str](), most
     while pieces and left > 0:
-        piece = (pieces.pop() if len(start) > len(end) else pieces.pop(0))[:LONGEST_PIECE]
-        (end if len(start) > len(end) else start).append(piece)
+        if len(start) <= len(end):
+            piece = pieces.pop(0)[:LONGEST_PIECE]
+            start.append(piece)
+        else:
+            piece = pieces.pop()[:LONGEST_PIECE]
+            end.append(piece)
         left -= len(piece)
-    return "\n".join([*start, *(["..."] if pieces else []), *reversed(end)])
+    left_out = ["..."] if pieces else []
+    return "\n".join([*start, *left_out, *reversed(end)])
 
 
 def _pieces(value: Any, name: str = "") -> Iterator[str]:

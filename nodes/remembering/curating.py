@@ -31,9 +31,10 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     if await items.get([own]):
         await _contest(items, run, drawn, own, other)  # a kill may have come between the item and its mark
         return own
-    advice = plain_text(drawn.advice)
-    same = next((item for item in known if advice in map(plain_text, pieces_of_advice(item))), None)
-    if same := same or (other if drawn.relation == "same" else None):
+    same = _with_advice(drawn.advice, known)
+    if same is None and drawn.relation == "same":
+        same = other
+    if same:
         await _count(items, run, same, now)
         return same["id"]
     if other and drawn.relation == "refines":
@@ -47,13 +48,20 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     return own
 
 
+def _with_advice(advice: str, known: Sequence[Item]) -> Item | None:
+    """Return the first item that gives an advice already; None if none does."""
+    for item in known:
+        if plain_text(advice) in map(plain_text, pieces_of_advice(item)):
+            return item
+    return None
+
+
 async def _contest(items: "Items", run: str, drawn: DrawnItem, own: str, other: Item | None) -> None:
     """Mark a new item and the one that it contradicts, if it does."""
     if other and other["id"] != own and drawn.relation == "contradicts":
         pair, now = {own: other["id"], other["id"]: own}, time.time()
-        await items.record(
-            f"{run} contradicted", {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
-        )
+        events = {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
+        await items.record(f"{run} contradicted", events)
 
 
 async def _count(items: "Items", run: str, item: Item, now: float) -> None:

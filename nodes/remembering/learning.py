@@ -72,9 +72,11 @@ def verdict_on(state: RunState, outcome: Outcome, appraisal: Appraisal) -> ItemK
 
 
 def _is_graded(value: Any) -> bool:
-    entries = [*value.values()] if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
-    grades = [entry.get(name) for entry in entries if isinstance(entry, Mapping) for name in ("score", "reward")]
-    return any(grade is not None for grade in grades)
+    entries = value if isinstance(value, list) else [value]
+    if isinstance(value, Mapping):
+        entries = [*value.values()]
+    graded = [entry for entry in entries if isinstance(entry, Mapping)]
+    return any(entry.get("score") is not None or entry.get("reward") is not None for entry in graded)
 
 
 async def _count(items: "Items", run: str, shown: Sequence[Item], verdict: ItemKind | None) -> None:
@@ -84,8 +86,9 @@ async def _count(items: "Items", run: str, shown: Sequence[Item], verdict: ItemK
     solved = None if verdict is None else verdict == "success"
     if shown:
         await items.record(f"{run} shown", {item["id"]: Event(what="shown", at=now, solved=solved) for item in shown})
+    ids = {item["id"] for item in shown}
     for item in shown:
-        if solved and item["status"] == "contested" and not {*item["against"]} & {each["id"] for each in shown}:
+        if solved and item["status"] == "contested" and ids.isdisjoint(item["against"]):
             await confirm(items, run, item, now)
 
 
@@ -102,7 +105,8 @@ async def _learn(
     """Draw items from a run, and curate what is known by them."""
     task = words_of(state["messages"][-1])[:LONGEST_TASK]
     near = await items.nearest(task, LOOKED_AT + len(shown))
-    known = [*shown, *(item for item in near if item["id"] not in {each["id"] for each in shown})]
+    ids = {item["id"] for item in shown}
+    known = [*shown, *(item for item in near if item["id"] not in ids)]
     prompt = prompts.DRAW.format_messages(
         verdict={"success": prompts.SOLVED, "failure": prompts.FAILED, None: prompts.UNVERIFIED}[verdict],
         request=quoted("request", task),
@@ -133,11 +137,11 @@ def tells_answer(item: DrawnItem, answers: Sequence[str]) -> bool:
     """Tell whether an item holds an answer of its task as whole words: who is asked the same again would be told. A
     single word or number may stand there by chance."""
     own = plain_words(" ".join([item.title, item.applies_when, item.advice, item.evidence]))
-    long = [words for answer in answers if count_words(words := plain_words(answer)) > 1]
-    return any(f" {words} " in f" {own} " for words in long)
+    texts = map(plain_words, answers)
+    return any(count_words(words) > 1 and f" {words} " in f" {own} " for words in texts)
 
 
 def _gold_of(state: RunState) -> list[str]:
     tasks = [value for value in own_channels(state).values() if isinstance(value, Mapping)]
-    tasks += [task for value in tasks if isinstance(task := value.get("task"), Mapping)]
-    return [gold for task in tasks if isinstance(gold := task.get("gold"), str)]
+    tasks += [value["task"] for value in tasks if isinstance(value.get("task"), Mapping)]
+    return [task["gold"] for task in tasks if isinstance(task.get("gold"), str)]

@@ -125,9 +125,11 @@ async def reflect(
     questions, found = [prompts.OVERALL], [recent]
     if len(recent) > SHOWN or ranking.as_published:
         questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
+        found = []
         # One after the other, since what one question finds counts as accessed for the next.
-        retrieved = [await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking) for question in questions]
-        found = [[scored.memory for scored in best if counts(scored.memory)] for best in retrieved]
+        for question in questions:
+            best = await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking)
+            found.append([scored.memory for scored in best if counts(scored.memory)])
 
     async def conclude(number: int, question: str) -> CheckedInsights:
         shown = sorted(found[number], key=lambda memory: memory["created"])

@@ -1,6 +1,7 @@
 """What code measures of an answer by data: its length, its language, a pattern, a JSON schema."""
 
 import json
+from collections.abc import Iterator
 
 from reflective_agents.models.language import is_in
 from reflective_agents.nodes.step import Step
@@ -17,19 +18,20 @@ FEW = 10
 
 async def length(_: Step[Context], verifier: Length, case: Case) -> Finding:
     """Hold the length of an answer against its bounds."""
+    words, characters = count_words(case.answer), len(case.answer)
     problems = [
-        f"The answer has {count} {unit}; {bound} {most} are {verb}."
-        for unit, count, least, most_allowed in (
-            ("words", count_words(case.answer), verifier.min_words, verifier.max_words),
-            ("characters", len(case.answer), verifier.min_characters, verifier.max_characters),
-        )
-        for bound, most, verb, fails in (
-            ("at least", least, "needed", least is not None and count < least),
-            ("at most", most_allowed, "allowed", most_allowed is not None and count > most_allowed),
-        )
-        if fails
+        *_outside(words, "words", verifier.min_words, verifier.max_words),
+        *_outside(characters, "characters", verifier.min_characters, verifier.max_characters),
     ]
     return passes("\n".join(problems))
+
+
+def _outside(count: int, unit: str, least: int | None, most: int | None) -> Iterator[str]:
+    """Say which bounds of an answer's length a count does not keep."""
+    if least is not None and count < least:
+        yield f"The answer has {count} {unit}; at least {least} are needed."
+    if most is not None and count > most:
+        yield f"The answer has {count} {unit}; at most {most} are allowed."
 
 
 async def language(_: Step[Context], verifier: Language, case: Case) -> Finding:

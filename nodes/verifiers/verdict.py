@@ -5,7 +5,7 @@ that is a must accepts it; the others only rank. One that raises or takes too lo
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from reflective_agents.nodes.verifiers import function, measure, program, reward
 from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
-from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, VerifiedBy
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, VerifiedBy, with_reason
 from reflective_agents.state.verifier_forms import (
     Command,
     Form,
@@ -82,6 +82,14 @@ class Verdict(NamedTuple):
         """Whether what else accepts the answer may count."""
         return self.accepted is True or self.only_ranks
 
+    def solves(self, others: bool | None) -> bool:
+        """Tell whether the answer solves its task.
+
+        Args:
+            others: Whether all else that judges the answer accepts it; None if nothing else does.
+        """
+        return self.accepted is True if others is None else others and self.allows
+
     @property
     def reason(self) -> str:
         """The verdict in words, for outcomes."""
@@ -140,7 +148,7 @@ async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) ->
     verdict = Verdict(
         by="tests" if deciding and all(isinstance(form, PROGRAMS) for form in deciding) else "verifiers",
         score=None if score is None else min(score, 1.0),
-        accepted=_decide([form for form, _ in refused], [form for form, _ in faults], forms),
+        accepted=_decide(refused, faults, deciding),
         feedback="\n".join(filter(None, [_feedback(form, found) for form, found in refused])),
         missing="; ".join(f"{name_of(form)} gives no verdict: {why}" for form, why in faults),
         only_ranks=not deciding,
@@ -154,11 +162,15 @@ def _feedback(form: Form, found: Finding) -> str:
     return found.feedback or (f"{name_of(form)} does not accept this." if form.decides else "")
 
 
-def _decide(refused: Sequence[Form], faulty: Sequence[Form], forms: Sequence[Form]) -> bool | None:
+def _decide(
+    refused: Iterable[tuple[Form, Finding]], faults: Iterable[tuple[Form, str]], deciding: Sequence[Form]
+) -> bool | None:
     """Say whether an answer is accepted, by those that must accept it."""
-    if any(form.decides for form in refused):
+    if any(form.decides for form, _ in refused):
         return False
-    return None if any(form.decides for form in faulty) or not any(form.decides for form in forms) else True
+    if not deciding or any(form.decides for form, _ in faults):
+        return None
+    return True
 
 
 def _accepts(form: Form, found: Finding, context: VerifiedContext) -> bool:
@@ -207,6 +219,6 @@ def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict
         reached = reached.copy()
         del reached["verified_by"]
     if verdict.accepted is None:
-        return reached and {**reached, "reason": f"{reached['reason']}; {verdict.reason}"}, UNCHECKED
+        return with_reason(reached, verdict.reason), UNCHECKED
     reason = "; ".join(filter(None, [appraisal.reason, verdict.reason]))
     return reached, Appraisal(verdict.by, verdict.accepted, reason, appraisal.answered)

@@ -187,7 +187,8 @@ def _given_answer(action: str) -> str | None:
     answer = answer_action(action)
     if answer is None:
         return None
-    line = next((line for line in answer.splitlines() if final_number(line) is not None), answer)
+    with_number = [line for line in answer.splitlines() if final_number(line) is not None]
+    line = with_number[0] if with_number else answer
     return " ".join(line.split())
 
 

@@ -119,13 +119,22 @@ def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str
 
 def check_move(facts: Collection[str], move: Move) -> str | None:
     """Say why an action is not possible where these facts hold; None if it is."""
-    blocks = {block for fact in facts for block in fact.split()[1:]}
+    blocks = blocks_in(facts)
     if unknown := [block for block in move[1:] if block and block not in blocks]:
         return f"There is no {unknown[0]} block."
     if move.block == move.below:
         return "A block cannot lie on itself."
     missing = [fact for fact in move.needs if fact not in facts]
     return f"Not possible: {_joined(missing, _UNMET)}." if missing else None
+
+
+def blocks_in(facts: Iterable[str]) -> set[str]:
+    """Return the blocks that facts are about."""
+    blocks = set[str]()
+    for fact in facts:
+        _, *about = fact.split()
+        blocks.update(about)
+    return blocks
 
 
 def check_facts(facts: Iterable[str]) -> set[str]:
@@ -142,8 +151,11 @@ def check_facts(facts: Iterable[str]) -> set[str]:
     words = [fact.split() for fact in facts]
     held = [word[1] for word in words if word[0] == "holding"]
     placed = [word[1] for word in words if word[0] in ("on", "ontable")]
-    blocks, below = {*held, *placed}, [word[2] for word in words if word[0] == "on"]
-    clear = {f"clear {block}" for block in blocks - {*below, *held}} | (set() if held else {"handempty"})
+    blocks = {*held, *placed}
+    below = [word[2] for word in words if word[0] == "on"]
+    clear = {f"clear {block}" for block in blocks - {*below, *held}}
+    if not held:
+        clear.add("handempty")
     free = {fact for fact in facts if fact.startswith(("clear", "handempty"))}
     if free != clear or len(held) > 1 or len([*held, *placed]) != len(blocks) or len(set(below)) != len(below):
         raise Misuse("The facts contradict each other: each block lies in one place, and is clear if none is on it.")
@@ -190,5 +202,9 @@ def in_words(facts: Sequence[str]) -> str:
 
 
 def _joined(facts: Sequence[str], words: dict[str, str]) -> str:
-    clauses = [words[kind].format(*blocks) for kind, *blocks in (fact.split() for fact in facts)]
-    return " and ".join([", ".join(clauses[:-1]), clauses[-1]] if len(clauses) > 1 else clauses) or "nothing"
+    clauses: list[str] = []
+    for fact in facts:
+        kind, *blocks = fact.split()
+        clauses.append(words[kind].format(*blocks))
+    *first, last = clauses or ["nothing"]
+    return f"{', '.join(first)} and {last}" if first else last

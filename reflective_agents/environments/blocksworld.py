@@ -10,6 +10,7 @@ from reflective_agents.environments.base import Act, Environment, Example, State
 from reflective_agents.environments.blocks import (
     Move,
     apply_move,
+    blocks_in,
     check_facts,
     check_move,
     in_words,
@@ -108,7 +109,7 @@ class Blocksworld(Environment):
         data = task.get("data", {})
         facts, goal = sorted(set(data.get("init", []))), set(data.get("goal", []))
         blocks = check_facts(facts)
-        unknown = {word for fact in goal for word in fact.split()[1:]} - blocks
+        unknown = blocks_in(goal) - blocks
         if unknown or not goal or goal <= set(facts) or any(not is_fact(fact) for fact in goal):
             raise Misuse(
                 f"Task {task['id']}: the goal must be of its blocks, {', '.join(sorted(blocks))}, and be open."
@@ -125,7 +126,8 @@ class Blocksworld(Environment):
 
     def key(self, state: State) -> str:
         """Return the facts, and whether the task has ended: how they came about does not matter."""
-        return "; ".join([*state["facts"], *(["ended"] if state["done"] else [])])
+        ended = ["ended"] if state["done"] else []
+        return "; ".join([*state["facts"], *ended])
 
     async def step(self, state: State, action: str) -> Transition:
         """Carry out one action, or a whole plan from the beginning; the reward is 1 where the goal then holds."""
@@ -202,8 +204,10 @@ class Blocksworld(Environment):
         plan, data = read_plan(answer) or [], task.get("data", {})
         facts, why = run_plan(data["init"], plan)
         solved = float(why is None and set(data["goal"]) <= set(facts))
-        shortest = data.get("shortest")
-        return {"solved": solved} | ({} if shortest is None else {"optimal": solved * (len(plan) <= shortest)})
+        scores = {"solved": solved}
+        if (shortest := data.get("shortest")) is not None:
+            scores["optimal"] = solved * (len(plan) <= shortest)
+        return scores
 
 
 def _observation(state: State) -> str:

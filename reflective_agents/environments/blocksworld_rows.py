@@ -71,12 +71,12 @@ def facts_of_plan(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
         new = set(move.needs) - now
         init |= new
         now = (now | new) - set(move.needs) | set(move.brings)
-    blocks = {block for move in plan for block in move[1:] if block}
+    blocks = {move.block for move in plan} | {move.below for move in plan if move.below}
     placed = {fact.split()[1] for fact in init if not fact.startswith("clear") and fact != "handempty"}
     covered = {fact.split()[2] for fact in init if fact.startswith("on ")}
-    facts = sorted(
-        init | {f"ontable {block}" for block in blocks - placed} | {f"clear {block}" for block in blocks - covered}
-    )
+    on_table = {f"ontable {block}" for block in blocks - placed}
+    clear = {f"clear {block}" for block in blocks - covered}
+    facts = sorted(init | on_table | clear)
     end, why = run_plan(facts, plan)
     try:
         check_facts(facts)

@@ -52,11 +52,14 @@ def read_calculation(action: str) -> Calculation | None:
     text = action[:MAX_CHARACTERS]
     label = _LABEL.match(text)
     rest = text[label.end() :] if label else text
-    line = next((line for line in map(_undressed, rest.splitlines()) if line), "")
+    line = next(filter(None, map(_undressed, rest.splitlines())), "")
     first, *others = [_read(side) for side in line.split("=")]
     sides = [first] if label else []
     sides += [side for side in (first, *others) if _OPERATION.search(side.expression)]
-    return next((side for side in sides if not side.why), _in_sentence(line) or (first if label else None))
+    for side in sides:
+        if not side.why:
+            return side
+    return _in_sentence(line) or (first if label else None)
 
 
 def _in_sentence(line: str) -> Calculation | None:

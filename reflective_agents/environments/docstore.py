@@ -5,6 +5,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -43,7 +44,7 @@ class Article(NamedTuple):
     def sentences_with(self, keyword: str) -> list[str]:
         """Return the sentences that contain a keyword, in the order of the text. Case does not matter."""
         keyword = keyword.casefold()
-        sentences = (sentence for line in self.paragraphs() for sentence in _SENTENCE_END.split(line))
+        sentences = chain.from_iterable(map(_SENTENCE_END.split, self.paragraphs()))
         return [sentence for sentence in sentences if keyword in sentence.casefold()]
 
 
@@ -107,7 +108,7 @@ def folder_docstore(folder: str | Path) -> LocalDocstore:
     if not path.is_dir():
         raise BadCorpus(f"There is no folder {path}: name one that holds articles.")
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    articles = [article for file in files if (article := _read_file(file))]
+    articles = [*filter(None, map(_read_file, files))]
     if not articles:
         raise BadCorpus(f"{path} holds no article that can be read: put text into it, or name another folder.")
     return LocalDocstore(articles)

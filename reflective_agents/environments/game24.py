@@ -272,13 +272,14 @@ def legal_steps(state: State) -> list[str]:
     if state["done"]:
         return []
     numbers = _left(state)
-    steps = [
-        Step(a, operation, b, result, None)
-        for a, b in dict.fromkeys(itertools.permutations(numbers, 2))
-        for operation in "+-*/"
-        if (result := _result(a, operation, b)) is not None and (operation in "-/" or a <= b)
-    ]
-    return [_step_text(numbers, step) for step in steps]
+    steps: list[str] = []
+    for a, b in dict.fromkeys(itertools.permutations(numbers, 2)):
+        for operation in "+-*/":
+            result = _result(a, operation, b)
+            is_twin = operation in "+*" and a > b
+            if result is not None and not is_twin:
+                steps.append(_step_text(numbers, Step(a, operation, b, result, None)))
+    return steps
 
 
 def solve(numbers: Sequence[str]) -> str | None:
@@ -298,9 +299,12 @@ def _solutions(values: list[Fraction], terms: list[str]) -> Iterator[str]:
         rest = [k for k in range(len(values)) if k not in (i, j)]
         for operation in "+-*/":
             result = _result(values[i], operation, values[j])
-            if result is not None and (operation in "-/" or i < j):
+            is_twin = operation in "+*" and i > j
+            if result is not None and not is_twin:
+                left = [values[k] for k in rest]
+                left_terms = [terms[k] for k in rest]
                 term = f"({terms[i]} {operation} {terms[j]})"
-                yield from _solutions([*(values[k] for k in rest), result], [*(terms[k] for k in rest), term])
+                yield from _solutions([*left, result], [*left_terms, term])
 
 
 def _apply_step(state: State, step: Step) -> Transition:
@@ -322,7 +326,9 @@ def _apply_step(state: State, step: Step) -> Transition:
         "answer": left[0][1] if won else "",
         "done": done,
     }
-    end = "" if not done else " That is 24." if won else " That is not 24, and no step is left."
+    end = ""
+    if done:
+        end = " That is 24." if won else " That is not 24, and no step is left."
     return Transition(new, f"Left: {_listed(numbers)}.{end}", float(won) if done else None, done)
 
 

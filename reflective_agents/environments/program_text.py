@@ -55,7 +55,9 @@ def find_examples(prompt: str, entry_point: str) -> list[str]:
     """
     lines = [line.strip() for line in prompt.split("\n")]  # the source: a docstring's value has other backslashes
     pairs = [(call[4:], want) for call, want in pairwise(lines) if call.startswith(">>> ")]
-    pairs += [(match[1], match[2]) for line in lines if (match := _EXAMPLE.fullmatch(line.removeprefix(">>> ")))]
+    for line in lines:
+        if example := _EXAMPLE.fullmatch(line.removeprefix(">>> ")):
+            pairs.append((example[1], example[2]))
     cleaned = [(call.strip(), re.sub(r"""(?:\"{3}|'{3})$""", "", want).strip()) for call, want in pairs]
     asserts = [f"assert {call} == {want}" for call, want in cleaned if _is_example(call, want, entry_point)]
     return list(dict.fromkeys(asserts))

@@ -125,7 +125,9 @@ class Questions(Environment):
         if parsed.name == "finish":
             return self._finish(state, parsed.argument)
         try:
-            return await (self._search if parsed.name == "search" else self._lookup)(state, parsed.argument)
+            if parsed.name == "search":
+                return await self._search(state, parsed.argument)
+            return await self._lookup(state, parsed.argument)
         except SearchFailed as error:
             # Valid: nothing is wrong with the action, and a retry may succeed.
             return Transition(state, f"{error} Try again, or try something else.")

@@ -103,7 +103,8 @@ class Index:
         new = {entry.id: index for index, entry in enumerate(entries) if entry.id not in self}
         if not new:
             return
-        entries, vectors = [entries[index] for index in new.values()], vectors[list(new.values())]
+        entries = [entries[index] for index in new.values()]
+        vectors = vectors[[*new.values()]]
         start = self._end
         self._end += len(new)
         self._reserve(self._end, vectors.shape[1])
@@ -182,11 +183,15 @@ class Index:
         return until
 
     def _below(self, ids: Iterable[str]) -> list[str]:
-        return [below for memory_id in ids for below in self._evidence.get(memory_id, ())]
+        found: list[str] = []
+        for memory_id in ids:
+            found += self._evidence.get(memory_id, ())
+        return found
 
     def _drawn_from(self, ids: Iterable[str], before: float) -> list[int]:
         """Return the rows of the reflections that rest on any of these memories and were made before a time."""
-        above = {self._rows[upper] for memory_id in ids for upper in self.derived(memory_id)}
+        derived = set[str]().union(*map(self.derived, ids))
+        above = {self._rows[upper] for upper in derived}
         kind, created = self._used("kind"), self._used("created")
         return [row for row in above if kind[row] == REFLECTION and created[row] < before]
 
@@ -439,7 +444,8 @@ def _reach(start: str, edges: Mapping[str, Collection[str]]) -> list[str]:
     """Return everything that can be reached, nearest first, and by id within a level."""
     seen, level, reached = {start}, [start], list[str]()
     while level:
-        level = sorted({neighbour for memory_id in level for neighbour in edges.get(memory_id, ())} - seen)
+        neighbours = set[str]().union(*(edges.get(memory_id, ()) for memory_id in level))
+        level = sorted(neighbours - seen)
         seen.update(level)
         reached += level
     return reached

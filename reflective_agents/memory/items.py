@@ -86,7 +86,8 @@ class Items:
         Raises:
             ModelFailed, LimitReached: if the vectors cannot be had; then nothing is added that is ever found.
         """
-        known = {memory["id"] for memory in await self._stream.get([item["id"] for item in items])}
+        ids = [item["id"] for item in items]
+        known = {memory["id"] for memory in await self._stream.get(ids)}
         new = [item for item in items if item["id"] not in known]
         for start in range(0, len(new), AT_ONCE):
             part = new[start : start + AT_ONCE]
@@ -146,8 +147,8 @@ class Items:
         now = time.time()
         found = await self._stream.retrieve(text, k=k, now=now, ranking=RELEVANCE, renew=False, kinds=_KIND)
         fit = {scored.memory["id"]: scored.relevance for scored in found}
-        items = [item for item in await self._read([scored.memory for scored in found]) if _is_usable(item)]
-        return sorted(items, key=lambda item: fit[item["id"]] * trust(item), reverse=True)
+        items = await self._read([scored.memory for scored in found])
+        return sorted(filter(_is_usable, items), key=lambda item: fit[item["id"]] * trust(item), reverse=True)
 
     async def record(self, run: str, events: Mapping[str, Event]) -> None:
         """Write what a run has done to items, one event each; written again under the same run it counts once. Items
@@ -172,9 +173,11 @@ class Items:
             await self._trim({item_id for _, item_id, _ in part})
 
     async def _trim(self, ids: Iterable[str]) -> None:
-        superfluous = [row for rows in await self._events(ids) for row in _superfluous(rows)]
-        if superfluous:
-            await self._store.abatch([write(row.namespace, row.key, None) for row in superfluous])
+        deletions: list[PutOp] = []
+        for rows in await self._events(ids):
+            deletions += [write(row.namespace, row.key, None) for row in _superfluous(rows)]
+        if deletions:
+            await self._store.abatch(deletions)
 
     async def edit(self, run: str, item_id: str, texts: Mapping[str, str], at: float) -> None:
         """Give an item other texts, by their fields; what they were stays in its history.
@@ -219,15 +222,17 @@ class Items:
 
     async def _clear(self, item_id: str) -> None:
         rows = await search(self._store, self._of(item_id))
-        await self._store.abatch(
-            [write(row.namespace, row.key, None) for row in rows] + [write(self._items, item_id, None)]
-        )
+        deletions = [write(row.namespace, row.key, None) for row in rows]
+        await self._store.abatch([*deletions, write(self._items, item_id, None)])
 
     async def _read(self, memories: Sequence[Memory]) -> list[Item]:
-        drawn, events = await self._drawn(memories), await self._events([memory["id"] for memory in memories])
-        return [
-            folded(item, [cast(Event, row.value) for row in rows]) for item, rows in zip(drawn, events, strict=True)
-        ]
+        drawn = await self._drawn(memories)
+        rows_of_each = await self._events([memory["id"] for memory in memories])
+        items: list[Item] = []
+        for item, rows in zip(drawn, rows_of_each, strict=True):
+            events = [cast(Event, row.value) for row in rows]
+            items.append(folded(item, events))
+        return items
 
     async def _drawn(self, memories: Sequence[Memory]) -> list[Item]:
         """Return items as they were drawn, before anything has happened to them."""
@@ -249,7 +254,11 @@ def _superfluous(rows: Sequence[SearchItem]) -> list[SearchItem]:
     alike = defaultdict[str, list[SearchItem]](list)
     for row in sorted(rows, key=lambda row: row.value["at"]):
         alike[row.value["what"]].append(row)
-    return [row for what, events in alike.items() if what != "edited" for row in events[:-MOST_EVENTS]]
+    superfluous: list[SearchItem] = []
+    for what, events in alike.items():
+        if what != "edited":
+            superfluous += events[:-MOST_EVENTS]
+    return superfluous
 
 
 def _memory(item: Item) -> Memory:

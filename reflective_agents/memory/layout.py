@@ -71,7 +71,8 @@ class Layout:
     def put(self, memory: Memory, vector: Halves, words: bytes) -> list[PutOp]:
         """Return the operations that add a memory."""
         indexed = {name: value for name, value in memory.items() if name in _INDEXED}
-        indexed |= {"asks": True} if asks(memory["text"]) else {}
+        if asks(memory["text"]):
+            indexed["asks"] = True
         packed = {"vector": _ascii(vector.tobytes()), "words": _ascii(words)}
         content = {name: value for name, value in memory.items() if name in _CONTENT}
         return [
@@ -96,12 +97,11 @@ class Layout:
 
     def delete(self, ids: Iterable[str]) -> list[PutOp]:
         """Return the operations that delete memories."""
-        indexes = ((memory_id, self.index(memory_id[0])) for memory_id in ids)
-        return [
-            write(namespace, memory_id, None)
-            for memory_id, index in indexes
-            for namespace in (self.part("text"), index, self.part("access"))
-        ]
+        operations: list[PutOp] = []
+        for memory_id in ids:
+            namespaces = (self.part("text"), self.index(memory_id[0]), self.part("access"))
+            operations += [write(namespace, memory_id, None) for namespace in namespaces]
+        return operations
 
     def get(self, name: str, ids: Iterable[str]) -> list[GetOp]:
         """Return the operations that read items by their ids, from the texts, the accesses or the marks."""
@@ -139,8 +139,10 @@ async def search(
 def unpack(items: Sequence[Item]) -> tuple[list[Entry], Halves]:
     """Read index items: the entries of the index, and a matrix with one row per entry."""
     entries = [entry_of(item.key, item.value, base64.b64decode(item.value["words"])) for item in items]
+    if not items:
+        return entries, np.zeros((0, 0), np.float16)
     packed = b"".join(base64.b64decode(item.value["vector"]) for item in items)
-    return entries, np.frombuffer(packed, np.float16).reshape(len(items), -1) if items else np.zeros((0, 0), np.float16)
+    return entries, np.frombuffer(packed, np.float16).reshape(len(items), -1)
 
 
 def asks(text: str) -> bool:

@@ -5,14 +5,15 @@ import math
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, Item
+from langgraph.store.base import BaseStore, Item, PutOp
 from numpy.typing import NDArray
 
-from reflective_agents.memory.index import Index
+from reflective_agents.memory.index import Index, Match
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.rankings import hybrid
@@ -165,7 +166,9 @@ class MemoryStream:
             _check_length(index, vectors.shape[1] if len(vectors) else None)
             rows = [row for row, memory in enumerate(memories) if memory["id"] not in index]
             new = [memories[row] for row in rows]
-            changes = [change for row in rows for change in layout.put(memories[row], vectors[row], words[row])]
+            changes: list[PutOp] = []
+            for row in rows:
+                changes += layout.put(memories[row], vectors[row], words[row])
             index.add([entry_of(memories[row]["id"], memories[row], words[row]) for row in rows], vectors[rows])
             changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
@@ -283,22 +286,24 @@ class MemoryStream:
             best = await asyncio.gather(
                 *(index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared)
             )
-            ids = list(dict.fromkeys(match.id for matches in best for match in matches))
+            ids = list(dict.fromkeys(match.id for match in chain.from_iterable(best)))
             read = await (self._access(index, ids, now) if renew else self._read(index, ids))
         memories = {memory["id"]: memory for memory in read}
-        return [
-            [Scored(memories[match.id], *match[1:]) for match in matches if match.id in memories] for matches in best
-        ]
+
+        def as_scored(matches: Iterable[Match]) -> list[Scored]:
+            return [Scored(memories[match.id], *match[1:]) for match in matches if match.id in memories]
+
+        return [*map(as_scored, best)]
 
     async def _prepare(self, queries: Sequence[Query], now: float) -> list[MemoryQuery]:
         texts = list(dict.fromkeys(query for query in queries if isinstance(query, str)))
         stemmed = asyncio.to_thread(lambda: [query_stems(text) for text in texts])
         vectors, found = await asyncio.gather(self._vectors(texts), stemmed)
         meaning = meaning_of(self._embeddings)
-        by_text = {
-            text: MemoryQuery(vector, meaning, frozenset(words(text)), frozenset(map(hashed, held)), periods(text, now))
-            for text, vector, held in zip(texts, vectors, found, strict=True)
-        }
+        by_text: dict[str, MemoryQuery] = {}
+        for text, vector, held in zip(texts, vectors, found, strict=True):
+            hashes = frozenset(map(hashed, held))
+            by_text[text] = MemoryQuery(vector, meaning, frozenset(words(text)), hashes, periods(text, now))
         return [by_text[query] if isinstance(query, str) else MemoryQuery(_unit(query)) for query in queries]
 
     async def _found(self, query: Query) -> dict[str, float]:

@@ -55,10 +55,10 @@ class WithVectorStore(BaseStore):
         results = iter(await self._store.abatch(others) if others else [])
         for owner, ids in removed.items():
             await self._of(owner).adelete(ids)
-        return [
-            await self._search(op) if isinstance(op, SearchOp) and here else next(results)
-            for op, here in zip(ops, searches, strict=True)
-        ]
+        done: list[Result] = []
+        for op, here in zip(ops, searches, strict=True):
+            done.append(await self._search(op) if isinstance(op, SearchOp) and here else next(results))
+        return done
 
     def _of(self, owner: str) -> VectorStore:
         if owner not in self._opened:

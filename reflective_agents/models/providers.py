@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from reflective_agents.models.event_loops import Loop, for_this_loop, load_certificates, loops, of_this_loop, quiet_copy
 from reflective_agents.models.faults import refusals
 from reflective_agents.offline import NOTE, OfflineChatModel
+from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import MissingKey, UnknownModel
 from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonObject
@@ -92,6 +93,16 @@ def get_model(
         made = loop.models[key] = _make(chosen, max_answer_tokens, call_timeout, loop)
         loop.quiet[id(made)] = quiet_copy(made)
     return loop.models[key]
+
+
+def model_for(context: Context, model: Model) -> BaseChatModel:
+    """Make the chat model that a setting names, with the answers and the timeout that the settings allow.
+
+    Args:
+        context: The settings of the run.
+        model: The model, as `get_model` takes it.
+    """
+    return get_model(model, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
 
 
 def _configured(model: Runnable[LanguageModelInput, AIMessage]) -> BaseChatModel:

@@ -132,10 +132,12 @@ def _unlabelled(text: str, names: Collection[str], is_action: Callable[[str], bo
     """Read a step that has none of the forms that the prompt asks for."""
     if inline := _INLINE.search(text):
         return _step(text[: inline.start()], action=bare(inline[1]))
+    known = {name.casefold() for name in names}
     for line in text.splitlines():
         plain = without_label(line, "thought")
         named = _NAMED.match(plain)
-        if (named and named[1].casefold() in {name.casefold() for name in names}) or (is_action and is_action(plain)):
+        calls = named is not None and named[1].casefold() in known
+        if calls or (is_action and is_action(plain)):
             return _step(text.partition(line)[0], action=plain)
     if read_calls(text, names):
         return _step("", action=text)
@@ -160,7 +162,8 @@ def read_answer(text: str) -> str | None:
         if finals:
             return bare(_whole(form, parts, finals[-1]))
     answers = [part.value for part in sections(text, ("answer", *_TRACE)) if part.name == "answer"]
-    return next((bare(value) for value in reversed(answers) if _is_filled(value)), None)
+    filled = [*filter(_is_filled, answers)]
+    return bare(filled[-1]) if filled else None
 
 
 def _until_next_question(parts: list[Labelled]) -> list[Labelled]:
@@ -203,30 +206,42 @@ def _in_brackets(action: str, action_input: str | None) -> str:
 def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
     """Read what is in the brackets: JSON, `name=value`, values in their order, or the one required value."""
     if text.strip().startswith("{"):
-        return next((dict(value) for value in objects(text) if isinstance(value, dict)), {"input": text})
+        for value in objects(text):
+            if isinstance(value, dict):
+                return value
+        return {"input": text}
     fields = list(tool.fields) if tool else ["input"]
     parts = _parts(text)
     pairs = [_PAIR.match(part) for part in parts]
     # A single `x=2` may be the value itself, such as an equation, unless the tool has an argument of this name.
-    if all(pair and (pair[1] in fields or len(parts) > 1) for pair in pairs) and parts:
-        return {pair[1]: _plain(pair[2]) for pair in pairs if pair}
+    named = {pair[1]: _plain(pair[2]) for pair in pairs if pair}
+    if parts and all(pairs) and (len(parts) > 1 or named.keys() <= {*fields}):
+        return named
     required = len(tool.required) if tool else 1
     if not fields:
-        return {f"argument {number}": _plain(part) for number, part in enumerate(parts, 1)}
+        return _in_order(fields, parts)
     if not parts and required != 1:
         return {}
     # A comma is a part of the text where the tool needs no second argument.
     if required <= 1 or len(parts) < required:
         return {fields[0]: _plain(text)}
-    return {(fields[i] if i < len(fields) else f"argument {i + 1}"): _plain(part) for i, part in enumerate(parts)}
+    return _in_order(fields, parts)
+
+
+def _in_order(fields: Sequence[str], parts: Sequence[str]) -> dict[str, Json]:
+    """Give values to arguments in their order; those that the tool does not have are numbered."""
+    further = [f"argument {number}" for number in range(len(fields) + 1, len(parts) + 1)]
+    return {name: _plain(part) for name, part in zip([*fields, *further], parts, strict=False)}
 
 
 def _parts(text: str) -> list[str]:
     """Split a text at the commas that are outside quotes and brackets."""
     parts, depth, quote = [""], 0, ""
     for mark in _SPLIT.findall(text):
-        if quote or mark in "\"'":
-            quote = ("" if mark == quote else quote) if quote else mark
+        if mark == quote:
+            quote = ""
+        elif not quote and mark in "\"'":
+            quote = mark
         depth += (mark in "[({") - (mark in "])}") if not quote else 0
         if mark in ",，" and not quote and depth <= 0:
             parts.append("")
@@ -265,15 +280,17 @@ def _type(field: Mapping[str, Any]) -> str:
 def arguments_of(name: str, text: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Json]]:
     """Read the arguments that are given to a tool as text, as they would stand in its brackets."""
     tool = next((tool for tool in tools if tool.name.casefold() == name.casefold()), None)
-    return (tool.name, _as_declared(_arguments(text, tool), tool)) if tool else (name, _arguments(text, tool))
+    args = _arguments(text, tool)
+    return (tool.name, _as_declared(args, tool)) if tool else (name, args)
 
 
 def _as_declared(args: Mapping[str, Json], tool: Declared) -> dict[str, Json]:
     """Return arguments with texts where the tool takes a text: `search[1874]` looks for the year, not for a number."""
-    return {
-        name: _text_of(value) if tool.fields.get(name, {}).get("type") == "string" else value
-        for name, value in args.items()
-    }
+    read: dict[str, Json] = {}
+    for name, value in args.items():
+        takes_text = tool.fields.get(name, {}).get("type") == "string"
+        read[name] = _text_of(value) if takes_text else value
+    return read
 
 
 def _text_of(value: Json) -> Json:

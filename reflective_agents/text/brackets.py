@@ -143,9 +143,10 @@ def read_line(line: str, closer: str = "") -> Line:
             content, certain = place is None, bool(place)
         last_end = end
         lettered = not all(map(str.isdecimal, names))
-        if (content and not lettered) or not _may_name(names) or (_CONTENT.match(after) and not _UNSPACED.match(after)):
-            continue
-        found.append(Mark(begin, end, names, certain or lettered))
+        stands_in_content = content and not lettered
+        begins_content = _CONTENT.match(after) and not _UNSPACED.match(after)
+        if _may_name(names) and not stands_in_content and not begins_content:
+            found.append(Mark(begin, end, names, certain or lettered))
     return Line(found, closer, settled)
 
 
@@ -165,12 +166,17 @@ def restart(line: str, end: int, closer: str = "") -> int:
     gaps = [gap.start() for gap in _GAP.finditer(line, 0, end)]
     begin = max(gaps, default=0) - BEFORE
     # Between words or within one, where no sign before it can change what a bracket is.
-    while begin > 0 and not (line[begin].isalnum() and (line[begin - 1].isalnum() or line[begin - 1].isspace())):
+    while begin > 0 and not _is_in_words(line, begin):
         begin -= 1
     if begin <= 0:
         return 0
     read = _code_and_formulas(line[:begin], closer)
     return 0 if read.closer or read.pending < begin else begin
+
+
+def _is_in_words(line: str, begin: int) -> bool:
+    before = line[begin - 1]
+    return line[begin].isalnum() and (before.isalnum() or before.isspace())
 
 
 def _begun(line: str) -> int:
@@ -239,7 +245,7 @@ def _place(line: str, begin: int, after: str, several: bool) -> bool | None:
     spaced, last = stem[-1:].isspace(), plain[-1:]
     if last in _STOPS:
         # Behind the blank after a full stop it may begin the next sentence, which then goes on in small letters.
-        return True if not spaced else False if several else not _GOES_ON.match(after)
+        return not spaced or (not several and not _GOES_ON.match(after))
     if last in _CLOSING:
         return _behind_closing(plain, after, spaced)
     if last in _COMMAS:
@@ -247,7 +253,9 @@ def _place(line: str, begin: int, after: str, several: bool) -> bool | None:
     if last in "(（":
         # f([1]) is a call, "(see [1])" and "([1])" cite.
         called = not spaced and plain[-2:-1].isalnum()
-        return None if called else (not several) if after[:1] in (")", "）") and after else unless_several
+        if called:
+            return None
+        return not several if after.startswith((")", "）")) else unless_several
     # A cell of a table, in Markdown or HTML.
     if last == "|" or (last == ">" and _TAG.search(plain)):
         return False

@@ -98,7 +98,8 @@ def in_english(text: str, today: date) -> str:
 def _filled(english: str, years: dict[str, int], match: re.Match[str]) -> str:
     """Fill the English of a rule with what its pattern has matched."""
     groups = match.groups("")
-    number = next((read for group in groups if (read := _han(group)) is not None), "")
+    numbers = [read for read in map(_han, groups) if read is not None]
+    number = numbers[0] if numbers else ""
     weekday = _WEEKDAYS.get(groups[-1], "") if groups else ""
     return english.format(*(_ENGLISH.get(group, group) for group in groups), number=number, weekday=weekday, **years)
 

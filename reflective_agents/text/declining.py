@@ -68,9 +68,9 @@ def _tells_nothing(sentence: str) -> bool:
 @cache
 def _patterns(kind: str) -> re.Pattern[str]:
     """Join the patterns of all languages."""
-    patterns = (
-        pattern.replace("<source>", language["source"]).replace("<fact>", language["fact"])
-        for language in _WORDS["language"].values()
-        for pattern in language[kind]
-    )
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    patterns: list[str] = []
+    for language in _WORDS["language"].values():
+        for pattern in language[kind]:
+            filled = pattern.replace("<source>", language["source"]).replace("<fact>", language["fact"])
+            patterns.append(f"(?:{filled})")
+    return re.compile("|".join(patterns), re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from reflective_agents.text.sentences import split
 from reflective_agents.text.words import STOPWORDS, cut
@@ -18,7 +19,8 @@ def digest(texts: Iterable[str], most: int) -> str:
         texts: What is summarised; tags around a text are left out.
         most: Most words.
     """
-    parts = [part for text in texts for line in _TAG.sub("\n", text).splitlines() for part in split(line)]
+    lines = _TAG.sub("\n", "\n".join(texts)).splitlines()
+    parts = chain.from_iterable(map(split, lines))
     sentences = [_shortened(part) for part in dict.fromkeys(parts)]
     # Of two that weigh the same the later one, which is nearer to what the conversation is about now.
     ranked = sorted(range(len(sentences)), key=lambda index: (-_weight(sentences[index]), -index))
@@ -42,6 +44,8 @@ def _weight(sentence: str) -> float:
         return 0.0
     # The first word has a capital letter whatever it is.
     telling = [word for word in words[1:] if word.lower() not in STOPWORDS]
-    marks = sum(any(map(str.isdigit, word)) for word in words) + sum(word[:1].isupper() for word in telling)
+    figures = sum(any(map(str.isdigit, word)) for word in words)
+    names = sum(word[:1].isupper() for word in telling)
+    asks = sentence.rstrip().endswith(("?", "\uff1f"))
     # Five more words, or a sentence of two words would outweigh all others.
-    return (2 * marks + len(telling) / 4 + sentence.rstrip().endswith(("?", "\uff1f"))) / (len(words) + 5)
+    return (2 * (figures + names) + len(telling) / 4 + asks) / (len(words) + 5)

@@ -1,6 +1,7 @@
 """What of a long text bears on something: the pieces that share most words with it."""
 
 from collections import Counter
+from itertools import chain
 
 from reflective_agents.text.bm25 import idf
 from reflective_agents.text.words import words
@@ -19,12 +20,17 @@ def excerpt(text: str, most: int, wanted: str) -> str:
         return text
     begins = range(0, len(text), PIECE)
     found = [frozenset(words(text[max(begin - EDGE, 0) : begin + PIECE + EDGE])) for begin in begins]
-    holding = Counter(word for piece in found for word in piece)
+    holding = Counter(chain.from_iterable(found))
     weights = {word: idf(holding[word], len(found)) for word in {*words(wanted)} & holding.keys()}
-    worth = [sum(weight for word, weight in weights.items() if word in piece) for piece in found]
-    order = sorted(range(1, len(found)), key=lambda number: -worth[number])
-    kept = sorted([0, *order[: max(most // (PIECE + len(GAP)) - 1, 0)]])
-    parts = [
-        GAP * (number > 0 and number - 1 not in kept) + text[begins[number] : begins[number] + PIECE] for number in kept
-    ]
-    return "".join(parts)[:most]
+
+    def worth(number: int) -> float:
+        return sum(weight for word, weight in weights.items() if word in found[number])
+
+    order = sorted(range(1, len(found)), key=worth, reverse=True)
+    further = max(most // (PIECE + len(GAP)) - 1, 0)
+    kept = sorted([0, *order[:further]])
+    shown = ""
+    for number in kept:
+        follows = number == 0 or number - 1 in kept
+        shown += ("" if follows else GAP) + text[begins[number] : begins[number] + PIECE]
+    return shown[:most]

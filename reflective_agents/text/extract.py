@@ -6,6 +6,7 @@ Words are cut in any script and compared by their stems, so that "reflecting" me
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -64,7 +65,7 @@ def paragraphs(text: str) -> Iterator[str]:
 @lru_cache(maxsize=1024)
 def sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of a Markdown text, as plain text."""
-    return tuple(sentence for paragraph in paragraphs(text) for sentence in split(paragraph))
+    return tuple(chain.from_iterable(map(split, paragraphs(text))))
 
 
 def _content_words(text: str) -> list[str]:
@@ -91,7 +92,7 @@ def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     lengths = [float(content.total() + title.total()) for content, title in counted]
     damped = [damping(length, fmean(lengths)) for length in lengths]
     scores = [0.0] * len(rows)
-    for stem in dict.fromkeys(stem for counts in stems([*words]) for stem in counts):
+    for stem in dict.fromkeys(chain.from_iterable(stems([*words]))):
         counts = [content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted]
         weight = idf(len(rows) - counts.count(0), len(rows))
         gains = [saturated(count, damp, weight) for count, damp in zip(counts, damped, strict=True)]

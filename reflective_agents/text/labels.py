@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -100,7 +101,7 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 def any_of(*names: str) -> str:
     """Return a pattern of all labels of these names, the longest first; also as NFKC writes them, which takes vowels
     of Thai apart."""
-    labels = {form for name in names for label in NAMES[name] for form in (label, _nfkc(label))}
+    labels = set[str]().union(*map(_forms, names))
     return "|".join(map(re.escape, sorted(labels, key=lambda label: (-len(label), label))))
 
 
@@ -108,11 +109,16 @@ def _nfkc(text: str) -> str:
     return unicodedata.normalize("NFKC", text)
 
 
+def _forms(name: str) -> set[str]:
+    return {*NAMES[name], *map(_nfkc, NAMES[name])}
+
+
 @cache
 def _owners() -> dict[str, str]:
-    return {
-        form.casefold(): name for name, labels in NAMES.items() for label in labels for form in (label, _nfkc(label))
-    }
+    owners: dict[str, str] = {}
+    for name in NAMES:
+        owners |= dict.fromkeys(map(str.casefold, _forms(name)), name)
+    return owners
 
 
 @cache
@@ -189,7 +195,7 @@ def labelled(text: str, *names: str) -> str | None:
             value = part.value
     if value is None:
         return None
-    first = next((line for line in map(bare, value.splitlines()) if line), "")
+    first = next(filter(None, map(bare, value.splitlines())), "")
     boxed = _BOXED.search(first)
     return bare(boxed[1]) if boxed else first
 
@@ -204,7 +210,8 @@ def answer_in(text: str) -> str | None:
         return value
     if boxed := _BOXED.findall(text):
         return bare(boxed[-1])
-    statements = [(match.start(), match[1]) for pattern in (_STATEMENT, _HASHES) for match in pattern.finditer(text)]
+    found = chain(_STATEMENT.finditer(text), _HASHES.finditer(text))
+    statements = [(match.start(), match[1]) for match in found]
     if not statements:
         return None
     return bare(_SENTENCE_END.split(max(statements)[1], maxsplit=1)[0]).rstrip(".。")

@@ -35,7 +35,8 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
         # "1. First": the number of an item is no sentence of its own.
         if _ITEM.fullmatch(text, start, end.end()):
             continue
-        if not (_ABBREVIATION.search(tail) or (_ORDINAL.search(tail) and _COUNTED.match(text, end.end()))):
+        is_ordinal = _ORDINAL.search(tail) and _COUNTED.match(text, end.end())
+        if not is_ordinal and not _ABBREVIATION.search(tail):
             yield start, end.end()
             start = end.end()
     if start < len(text):
@@ -44,7 +45,8 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def split(text: str) -> list[str]:
     """Return the sentences of a plain text, each with the citations that follow its full stop."""
-    return [sentence for begin, end in sentence_spans(text) if (sentence := text[begin:end].strip())]
+    sentences = [text[begin:end].strip() for begin, end in sentence_spans(text)]
+    return [*filter(None, sentences)]
 
 
 def prose_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -39,22 +39,24 @@ def short_form(answer: str, question: str) -> str:
     if sum(figures) != 1:
         return " ".join(parts)
     question_form = normal_form(question)
-    parts_that_count = (
-        part
-        for part, figure in zip(parts, figures, strict=True)
-        if figure or not (part in _FREQUENT or _is_asked(question_form, part))
-    )
-    return " ".join(parts_that_count)
+    telling = []
+    for part, is_figure in zip(parts, figures, strict=True):
+        if is_figure or not (part in _FREQUENT or _is_asked(question_form, part)):
+            telling.append(part)
+    return " ".join(telling)
 
 
 def _is_asked(question_form: str, part: str) -> bool:
     """Whether a part of an answer consists of words of the question, in whatever form."""
-    question_words, words = set(cut(question_form)), cut(part)
-    return bool(words) and all(
-        (word in question_form and not word.isascii())
-        or any(_inflected(word, question_word) or stem(word) == stem(question_word) for question_word in question_words)
-        for word in words
-    )
+    asked, words = set(cut(question_form)), cut(part)
+    stems = {*map(stem, asked)}
+
+    def is_asked(word: str) -> bool:
+        if word in question_form and not word.isascii():
+            return True
+        return stem(word) in stems or any(_inflected(word, other) for other in asked)
+
+    return bool(words) and all(map(is_asked, words))
 
 
 def _inflected(first: str, second: str) -> bool:

@@ -76,7 +76,8 @@ def count_words(text: str) -> int:
     if text.isascii():
         return len(text.split())
     runs = _RUN.findall(text)
-    syllables, letters = (sum(len(run[group]) for run in runs) for group in (0, 1))
+    syllables = sum(len(run[0]) for run in runs)
+    letters = sum(len(run[1]) for run in runs)
     return len(_RUN.sub(" ", text).split()) + -(-syllables // _SYLLABLES_A_WORD) + -(-letters // _LETTERS_A_WORD)
 
 

@@ -65,8 +65,11 @@ def group(passed: Sequence[Sequence[bool]], samples: Sequence[int]) -> list[Grou
     alike: defaultdict[tuple[bool, ...], list[int]] = defaultdict(list)
     for program, tests in enumerate(passed):
         alike[tuple(tests)].append(program)
-    groups = [Group(own, sum(samples[program] for program in own), sum(tests)) for tests, own in alike.items()]
-    return sorted(groups, key=lambda each: -each.score)
+    groups = []
+    for tests, programs in alike.items():
+        count = sum(samples[program] for program in programs)
+        groups.append(Group(programs, count, sum(tests)))
+    return sorted(groups, key=lambda group: -group.score)
 
 
 async def agree(
@@ -92,10 +95,13 @@ async def agree(
     best, most = groups[0], sum(samples) * len(tests)
     if not best.score:
         return Agreement([], 0, "no program passes a test of the model's")
-    scores = {program: each.score / most for each in groups for program in each.programs}
+    scores = [0.0] * len(programs)
+    for each in groups:
+        for program in each.programs:
+            scores[program] = each.score / most
     counts = f"{best.samples} of {pluralize(sum(samples), 'program')} and {best.tests} of {len(tests)}"
     reason = f"{counts} of the model's tests agree"
-    return Agreement([scores[program] for program in range(len(programs))], best.programs[0], reason)
+    return Agreement(scores, best.programs[0], reason)
 
 
 async def write_tests(step: Step[TreeContext], world: TaskWorld, request: str) -> list[str]:

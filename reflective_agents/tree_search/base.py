@@ -232,7 +232,8 @@ def leaf(child: Child) -> NodeStats:
     """
     node, score = child.node, child.node["score"]
     judged = score is not None
-    closed = not (child.expandable and (judged or (node["id"] == ROOT and node["kind"] != "answer")))
+    is_bare_root = node["id"] == ROOT and node["kind"] != "answer"
+    closed = not child.expandable or not (judged or is_bare_root)
     return NodeStats(visits=int(judged), total=score or 0.0, children=0, closed=closed)
 
 

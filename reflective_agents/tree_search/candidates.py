@@ -207,9 +207,13 @@ class Branch:
 def lessons_text(branch: Branch) -> str:
     """Return the lessons from earlier runs and from failed trajectories and the hints of people, as text that ends its
     line, or empty."""
-    earlier = f"{recalled_text(branch.earlier)}\n" if branch.earlier else ""
-    lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
-    return earlier + (prompts.LESSONS.format(lessons=lessons) if lessons else "") + hints_text(branch.path)
+    parts = []
+    if branch.earlier:
+        parts.append(f"{recalled_text(branch.earlier)}\n")
+    if branch.lessons:
+        lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
+        parts.append(prompts.LESSONS.format(lessons=lessons))
+    return "".join([*parts, hints_text(branch.path)])
 
 
 def own_lessons(lessons: Sequence[Lesson]) -> list[str]:
@@ -231,13 +235,18 @@ def hints_text(path: Sequence[TreeNode]) -> str:
 def lessons_to_judge(branch: Branch) -> str:
     """Return lessons and hints for a judge, as text that ends its line: as material, for only the agent has to follow
     them."""
-    lessons, hints = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons), _hints(branch.path)
-    lessons_part = prompts.LESSONS_TO_JUDGE.format(lessons=lessons) if lessons else ""
-    return lessons_part + (search_prompts.HINTS_TO_JUDGE.format(hints=hints) if hints else "")
+    parts = []
+    if branch.lessons:
+        lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
+        parts.append(prompts.LESSONS_TO_JUDGE.format(lessons=lessons))
+    if hints := _hints(branch.path):
+        parts.append(search_prompts.HINTS_TO_JUDGE.format(hints=hints))
+    return "".join(parts)
 
 
 def _hints(path: Sequence[TreeNode]) -> str:
-    return "\n".join(quoted("hint", hint) for node in path if (hint := node.get("hint")))
+    hints = [node.get("hint", "") for node in path]
+    return "\n".join(quoted("hint", hint) for hint in hints if hint)
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:
@@ -247,18 +256,25 @@ def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = Fa
         steps: The steps.
         goes_on: Whether other steps follow, which supersede the last answer too.
     """
-    nodes = [step.as_node("", None) if isinstance(step, Candidate) else step for step in steps]
-    shown = [node for i, node in enumerate(nodes, 1) if not _answers(node) or (i == len(nodes) and not goes_on)]
-    return "\n".join(filter(None, map(_step_text, shown)))
+    texts = []
+    for number, step in enumerate(steps, 1):
+        node = step.as_node("", None) if isinstance(step, Candidate) else step
+        is_last = number == len(steps) and not goes_on
+        if is_last or not _answers(node):
+            texts.append(_step_text(node))
+    return "\n".join(filter(None, texts))
 
 
 def _step_text(node: TreeNode) -> str:
     parts = {"thought": node.get("thought")}
     if not node["messages"]:
         parts |= {"action": node.get("action"), "observation": node.get("observation")}
-    own = [quoted(tag, text) for tag, text in parts.items() if text]
-    steps = [steps_text(node["messages"])] if node["messages"] else []
-    return "\n".join([*own, *steps, *([_checked(node)] if _answers(node) else [])])
+    shown = [quoted(tag, text) for tag, text in parts.items() if text]
+    if node["messages"]:
+        shown.append(steps_text(node["messages"]))
+    if _answers(node):
+        shown.append(_checked(node))
+    return "\n".join(shown)
 
 
 def thought_of(node: TreeNode) -> str:
@@ -280,9 +296,8 @@ def _answers(node: TreeNode) -> bool:
 
 def _checked(answer: TreeNode) -> str:
     """Return what code has found out about an answer, as a fact for its judge."""
-    return quoted(
-        "checked", " ".join(filter(None, [length_text(answer["messages"][0].text), answer.get("checked", "")]))
-    )
+    facts = [length_text(answer["messages"][0].text), answer.get("checked", "")]
+    return quoted("checked", " ".join(filter(None, facts)))
 
 
 def canonical_message(message: BaseMessage) -> str:

@@ -8,7 +8,7 @@ from reflective_agents.nodes.asking.pairs import Ranking, rank_by_pairs
 from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.step import Step, Update, node
 from reflective_agents.state.families import ChoosingContext, TreeContext
-from reflective_agents.state.outcome import Outcome
+from reflective_agents.state.outcome import Outcome, with_reason
 from reflective_agents.state.tree import SearchState, TreeNode, TreeView
 from reflective_agents.tree_search.agreement import Agreement, agree
 from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, trajectory_text
@@ -105,7 +105,10 @@ def contenders(tree: TreeView, same: Callable[[TreeNode], str]) -> list[Contende
     equal: defaultdict[str, list[TreeNode]] = defaultdict(list)
     for each in sound:
         equal[same(each)].append(each)
-    different = [Contender(some[0], sum(each.get("samples", 1) for each in some)) for some in equal.values()]
+    different = []
+    for nodes in equal.values():
+        samples = sum(node.get("samples", 1) for node in nodes)
+        different.append(Contender(nodes[0], samples))
     return sorted(different, key=lambda each: (-(each.node["score"] or 0.0), -each.samples))
 
 
@@ -148,7 +151,7 @@ async def run_tests(state: SearchState, step: Step[C], search: TreeSearch) -> Ch
 def chosen_by(reached: Outcome | None, reason: str, *, is_judged: bool) -> Outcome | None:
     """Return what has ended the search, with why the answer was chosen, if it was. Where no judge has refused the
     answers, nothing left to try means that there is one."""
-    if reached is None:
-        return None
-    status = "answered" if reached["status"] == "exhausted" and not is_judged else reached["status"]
-    return {**reached, "status": status, "reason": "; ".join(filter(None, [reached["reason"], reason]))}
+    outcome = with_reason(reached, reason)
+    if outcome and outcome["status"] == "exhausted" and not is_judged:
+        outcome["status"] = "answered"
+    return outcome

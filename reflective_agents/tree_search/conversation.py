@@ -24,7 +24,9 @@ def history(trajectory: Sequence[TreeNode], next_step: str) -> list[AnyMessage]:
     for node in trajectory:
         messages += node["messages"]
         if node["critique"]:
-            parts = [node["critique"], *([node.get("checked", "")] if node.get("unfounded") else [])]
+            parts = [node["critique"]]
+            if node.get("unfounded"):
+                parts.append(node.get("checked", ""))
             critique = quoted("critique", "\n".join(parts))
             messages.append(HumanMessage(prompts.CRITIQUE.format(critique=critique, next=next_step)))
     return messages
@@ -44,8 +46,12 @@ def siblings_note(branch: Branch) -> list[str]:
     children = [branch.tree[child] for child in ids if child in branch.tree and branch.tree[child]["messages"]]
     calls = [steps_text(node["messages"][:1]) for node in children if node["kind"] == "action"]
     answers = [_excerpt(node) for node in children if node["kind"] == "answer"]
-    steps = [prompts.EARLIER_STEPS.format(steps="\n".join(dict.fromkeys(calls)))] if calls else []
-    return [*steps, *([prompts.EARLIER_ANSWERS.format(answers="\n".join(answers))] if answers else [])]
+    notes = []
+    if calls:
+        notes.append(prompts.EARLIER_STEPS.format(steps="\n".join(dict.fromkeys(calls))))
+    if answers:
+        notes.append(prompts.EARLIER_ANSWERS.format(answers="\n".join(answers)))
+    return notes
 
 
 def _excerpt(answer: TreeNode) -> str:

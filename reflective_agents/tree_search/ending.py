@@ -23,8 +23,11 @@ def without_job(progress: Progress, algorithm: Algorithm, step: Step[TreeContext
         return limited(limit)
     if any("narrowed" in entry for entry in progress.history):
         return limited(step.meter.limit("max_model_calls"), "no room for more candidates")
-    reasons = [algorithm.exhausted, *([] if progress.best else _dead_ends(progress, step.context.max_depth))]
-    return Outcome(status="exhausted", reason="; ".join([*reasons, *_last_failure(progress.history)]))
+    reasons = [algorithm.exhausted]
+    if not progress.best:
+        reasons += _dead_ends(progress, step.context.max_depth)
+    reasons += _last_failure(progress.history)
+    return Outcome(status="exhausted", reason="; ".join(reasons))
 
 
 def _last_failure(history: Sequence[LogEntry]) -> list[str]:
@@ -37,9 +40,13 @@ def _dead_ends(progress: Progress, max_depth: int) -> list[str]:
     """Return the reasons why a tree search without an answer could not go on."""
     refused = sum(entry.get("refused", 0) for entry in progress.history)
     deep = sum(node["depth"] >= max_depth for node in progress.tree.values())
-    why = next((entry["why"] for entry in reversed(progress.history) if "why" in entry and "refused" in entry), "")
-    reasons = [f"nodes without an answer at max_depth={max_depth}: {deep}"] if deep else []
-    return [*reasons, f"steps refused: {refused}, the last one because {why}"] if why else reasons
+    whys = [entry["why"] for entry in progress.history if "why" in entry and "refused" in entry]
+    reasons = []
+    if deep:
+        reasons.append(f"nodes without an answer at max_depth={max_depth}: {deep}")
+    if whys:
+        reasons.append(f"steps refused: {refused}, the last one because {whys[-1]}")
+    return reasons
 
 
 def after_job(
@@ -87,8 +94,11 @@ def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:
     following = algorithm.choose(progress.stats)
     if following and following["kind"] == "judge":
         return True
-    leaves = ((key, stat) for key, stat in progress.stats.items() if not stat["closed"] and not stat["children"])
-    return any((progress.tree[key]["score"] or algorithm.promise(stat)) > score for key, stat in leaves)
+    for key, stat in progress.stats.items():
+        is_open_leaf = not stat["closed"] and not stat["children"]
+        if is_open_leaf and (progress.tree[key]["score"] or algorithm.promise(stat)) > score:
+            return True
+    return False
 
 
 def why_solved(node: TreeNode) -> str:

@@ -19,7 +19,7 @@ from reflective_agents.nodes.strategy import StrategyBuilder
 from reflective_agents.nodes.turn import ENDED, GOES_ON, begin, end, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
-from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome
+from reflective_agents.state.outcome import UNCHECKED, Appraisal, Outcome, with_reason
 from reflective_agents.state.tree import Lesson, LogEntry, SearchOutput, SearchState, TreeNode
 from reflective_agents.state.trial import ActingInput
 from reflective_agents.tree_search.base import START as START_JOB
@@ -29,6 +29,7 @@ from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.steering_step import SteeringStep
 from reflective_agents.tree_search.tree_paths import ROOT, furthest_node, path
+from reflective_agents.tree_search.worlds import without_task
 
 C = TypeVar("C", bound=TreeContext)
 Node = Runnable[SearchState, Update]
@@ -152,7 +153,7 @@ async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
 def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -> Update:
     """Make a root that holds no step, only the state in which the task starts."""
     root = TreeNode(id=ROOT, parent_id=None, depth=0, kind="root", messages=[], critique="", score=None, solved=False)
-    if start := {key: value for key, value in state["world"].items() if key != "task"}:
+    if start := without_task(state["world"]):
         root["state"] = start
     stats = tell(search.algorithm, {}, START_JOB, [Child(root, True)])
     shown = {"id": ROOT, "parent_id": None, "depth": 0, "kind": "root", "score": None, "solved": False}
@@ -194,8 +195,7 @@ async def answer(
         elif stopped:
             outcome = outcome_without_answer(outcome, stopped)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
-        reason = f"{outcome['reason']}; the search was rewarded by the right answer (gold_reward)"
-        outcome = {**outcome, "reason": reason}
+        outcome = with_reason(outcome, "the search was rewarded by the right answer (gold_reward)")
     message = AIMessage(text, id=message_id) if text else None
     answered_from = best or furthest_node(state["tree"])
     model = search.policy.author(answered_from) if answered_from else None

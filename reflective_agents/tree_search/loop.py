@@ -104,7 +104,8 @@ class SearchStep:
     async def finished(self) -> list[tuple[Job, JobResult]]:
         """Wait until a job has finished, and return all that have; the super-step is over when none is in flight, or
         the search has come to its end."""
-        if not self._flight or (self._outcome and self._outcome["status"] in ("solved", "answered", "exhausted")):
+        is_decided = self._outcome is not None and self._outcome["status"] in ("solved", "answered", "exhausted")
+        if is_decided or not self._flight:
             self.goes_on = False
             return []
         done, _ = await asyncio.wait(self._flight, return_when=asyncio.FIRST_COMPLETED)
@@ -153,8 +154,11 @@ class SearchStep:
         all or not at all."""
         planned = sum(max(other.planned - other.bill.calls, 0) for other in self._flight.values())
         left = self.step.meter.calls_left - self._reserved_calls - planned
-        widths = [job["width"]] if job["kind"] == "judge" else range(job["width"], 0, -1)
-        return next((width for width in widths if self.search.calls(job, width) <= left), 0)
+        narrowest = job["width"] if job["kind"] == "judge" else 1
+        for width in range(job["width"], narrowest - 1, -1):
+            if self.search.calls(job, width) <= left:
+                return width
+        return 0
 
     def _call_limit(self, job: Job) -> Limit:
         """Return the limit of calls, which even the narrowest form of a job would exceed."""
@@ -196,7 +200,7 @@ class SearchStep:
 
     def _choose_best(self, result: JobResult) -> None:
         tree, best = self.progress.tree, self.progress.best
-        nodes = [*([tree[best]] if best else []), *(child.node for child in result.children)]
-        answers = [node for node in nodes if node["kind"] == "answer"]
-        chosen = min(answers, key=lambda node: self.algorithm.rank(tree, node), default=None)
-        self.progress.best = chosen["id"] if chosen else None
+        nodes = [child.node for child in result.children]
+        if best:
+            nodes.insert(0, tree[best])
+        self.progress.choose_best(nodes, self.algorithm)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
@@ -228,7 +229,8 @@ class ActSampling(Sampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
-        steps = [message for node in branch.path if node.get("action") for message in _turns(node)]
+        taken = [node for node in branch.path if node.get("action")]
+        steps = [*chain.from_iterable(map(_turns, taken))]
         return prompts.ACT_TASK.format_messages(
             task=self.world.task,
             conversation=list(branch.conversation[:-1]),
@@ -278,7 +280,7 @@ class PaperSampling(ActSampling):
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
         steps = [node for node in branch.path if node.get("action")]
-        earlier = "".join(f"{line}\n" for number, node in enumerate(steps, 1) for line in _lines(number, node))
+        earlier = "".join(_lines(number, node) for number, node in enumerate(steps, 1))
         next_step = f"{prompts.LAST_ACTION if self._ends(branch) else ''}Thought {len(steps) + 1}:"
         return prompts.ACT_TEXT.format_messages(
             task=self.world.task,
@@ -303,10 +305,12 @@ class PaperSampling(ActSampling):
         return await Sampling.conclude(self, branch, listener)
 
 
-def _lines(number: int, node: TreeNode) -> list[str]:
+def _lines(number: int, node: TreeNode) -> str:
     lines = [f"Thought {number}: {node.get('thought', '')}", f"Action {number}: {node.get('action', '')}"]
-    lines += [f"Observation {number}: {node.get('observation', '')}"]
-    return [*lines, quoted("critique", node["critique"])] if node["critique"] else lines
+    lines.append(f"Observation {number}: {node.get('observation', '')}")
+    if node["critique"]:
+        lines.append(quoted("critique", node["critique"]))
+    return "".join(f"{line}\n" for line in lines)
 
 
 class ListProposals(ActSampling):
@@ -339,8 +343,9 @@ class ListProposals(ActSampling):
         """Ask for the lists at once; each line is a step. The more lists propose it, the more samples it has."""
         prompt = [*self.prompt(branch), *refusals(branch)]
         replies = await sample(self.step, self.model, prompt, self.lists)
-        lines = [without_marker(line) for reply in replies for line in reply.text.splitlines()]
-        await follow([Candidate(i, action=line) for i, line in enumerate(filter(None, lines))])
+        lines = chain.from_iterable(reply.text.splitlines() for reply in replies)
+        steps = filter(None, map(without_marker, lines))
+        await follow([Candidate(i, action=step) for i, step in enumerate(steps)])
 
 
 class Arms:
@@ -374,4 +379,4 @@ def sampling_for(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: M
     if isinstance(world, OpenWorld):
         return ChatSampling(step, world.tools, model)
     on_paper = isinstance(step.context, StepsContext) and step.context.acting == "paper"
-    return (PaperSampling if on_paper else ActSampling)(step, world, model)
+    return PaperSampling(step, world, model) if on_paper else ActSampling(step, world, model)

@@ -1,13 +1,12 @@
 """A tree while it grows: what one super-step adds is laid over the state, until it is written."""
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import takewhile
 
 from reflective_agents.nodes.step import Update
 from reflective_agents.state.tree import Lesson, LogEntry, NodeStats, SearchState, TreeNode, changes_of
-from reflective_agents.tree_search.base import overlay
+from reflective_agents.tree_search.base import Algorithm, overlay
 from reflective_agents.tree_search.candidates import is_answer_key, keys_of_answers
 from reflective_agents.tree_search.tree_paths import path
 
@@ -60,9 +59,19 @@ class Progress:
     def paths(self, nodes: Sequence[str]) -> tuple[list[TreeNode], list[list[TreeNode]]]:
         """Return the nodes that all paths to `nodes` have in common, and the rest of each path."""
         paths = [path(self.tree, node) for node in nodes]
-        levels = zip(*([node["id"] for node in steps[:-1]] for steps in paths), strict=False)
-        shared = sum(1 for _ in takewhile(lambda ids: len(set(ids)) == 1, levels))
+        shared = 0
+        for level in zip(*(steps[:-1] for steps in paths), strict=False):
+            if len({node["id"] for node in level}) > 1:
+                break
+            shared += 1
         return paths[0][:shared], [steps[shared:] for steps in paths]
+
+    def choose_best(self, nodes: Iterable[TreeNode], algorithm: Algorithm) -> TreeNode | None:
+        """Choose the best answer among nodes; None if none of them is an answer."""
+        answers = [node for node in nodes if node["kind"] == "answer"]
+        best = min(answers, key=lambda node: algorithm.rank(self.tree, node), default=None)
+        self.best = best["id"] if best else None
+        return best
 
     def update(self) -> Update:
         """Return the update of the state."""

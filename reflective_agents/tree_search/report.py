@@ -1,6 +1,7 @@
 """The report of a job of a tree search: an entry of the log in the state, and events."""
 
 from collections.abc import Sequence
+from itertools import chain
 from textwrap import shorten
 
 from langchain_core.messages import AIMessage
@@ -81,7 +82,7 @@ def event_fields(node: TreeNode) -> JsonObject:
 def summarize_node(node: TreeNode) -> str:
     """Return a node's action, its tool calls, or else its text, on one line of up to `MAX_SUMMARY` characters."""
     messages = [message for message in node["messages"] if isinstance(message, AIMessage)]
-    calls = [call for message in messages for call in message.tool_calls]
+    calls = chain.from_iterable(message.tool_calls for message in messages)
     called = ", ".join(f"{call['name']}({', '.join(map(str, call['args'].values()))})" for call in calls)
     text = " ".join((node.get("action") or called or " ".join(message.text for message in messages)).split())
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"

@@ -128,9 +128,8 @@ def impossible(values: Values, change: Change) -> str:
         limits = change.get("limits") or {}
         if unknown := [name for name in limits if not name.startswith("max_")]:
             return f"{unknown[0]} is not a limit"
-        return (
-            "" if limits and all(increase > 0 for increase in limits.values()) else "say by how much a limit is raised"
-        )
+        is_raised = bool(limits) and all(increase > 0 for increase in limits.values())
+        return "" if is_raised else "say by how much a limit is raised"
     if node not in tree:
         return f"there is no node {node}"
     if kind == "prune" and node == ROOT:

@@ -128,9 +128,7 @@ class SteeringStep:
         if not self._made:
             ended = state["outcome"] or not progress.tree
             return {"orders": [], "log": progress.log, "then": END if ended else "expand"}
-        answers = [node for node in unpruned(progress.tree) if node["kind"] == "answer"]
-        best = min(answers, key=lambda node: self.search.algorithm.rank(progress.tree, node), default=None)
-        progress.best = best["id"] if best else None
+        best = progress.choose_best(unpruned(progress.tree), self.search.algorithm)
         outcome: Outcome | None = None
         if best and best["solved"] and "more" not in self._made:
             outcome = Outcome(status="solved", reason=why_solved(best))

@@ -37,8 +37,8 @@ def is_below(node_id: str, above: str) -> bool:
 
 def unpruned(tree: TreeView) -> list[TreeNode]:
     """Return the nodes that no person has pruned, themselves or above them."""
-    pruned = [key for key, node in tree.items() if node.get("pruned")]
-    return [node for key, node in tree.items() if not any(is_below(key, above) for above in pruned)]
+    pruned = {key for key, node in tree.items() if node.get("pruned")}
+    return [node for key, node in tree.items() if pruned.isdisjoint(upwards(key))]
 
 
 def path(tree: TreeView, node_id: str) -> list[TreeNode]:

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import TypeVar
 
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AnyMessage, BaseMessage, ToolMessage
 from pydantic import BaseModel
 
 from reflective_agents.models.context_window import holds
@@ -86,7 +87,10 @@ class Judge(Value):
 
     def calls(self, width: int) -> int:
         """Count the calls: one each, or one for as many judgements as fit into an answer."""
-        return -(-width // max(self.step.context.max_answer_tokens // JUDGEMENT_TOKENS, 1)) if self.together else width
+        if not self.together:
+            return width
+        in_one_answer = max(self.step.context.max_answer_tokens // JUDGEMENT_TOKENS, 1)
+        return ceil(width / in_one_answer)
 
     async def grade(self, branch: Branch, candidate: Candidate) -> Grade | None:
         """Judge a candidate, unless siblings are judged together."""
@@ -110,13 +114,14 @@ class Judge(Value):
             return
         if not any(candidate.answers for candidate in waiting):
             self.reserve_call(branch, waiting[0])
-        size = -(-len(waiting) // self.calls(len(waiting)))
+        size = ceil(len(waiting) / self.calls(len(waiting)))
         parts = [waiting[first : first + size] for first in range(0, len(waiting), size)]
         await each_to_its_end([self._judge_together(branch, part) for part in parts])
 
     async def _judge_together(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
         """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
-        half, schema, prompt = len(waiting) // 2, Judgements.of(len(waiting)), self._prompt_together(branch, waiting)
+        half, schema = len(waiting) // 2, Judgements.of(len(waiting))
+        prompt = self._prompt_together(branch, waiting)
         try:
             if half and not holds(model_of(self.step, self.model), prompt, self.step.meter):
                 raise TooLong("the context does not hold all siblings")
@@ -230,12 +235,11 @@ def candidates_text(candidates: Sequence[Candidate]) -> str:
 
 
 def _without_repeats(node: TreeNode, seen: dict[tuple[str, str], str], name: str) -> TreeNode:
-    messages = [
-        message.model_copy(update={"content": without_repeats(message.text, seen, name)})
-        if isinstance(message, ToolMessage)
-        else message
-        for message in node["messages"]
-    ]
+    messages: list[AnyMessage] = []
+    for message in node["messages"]:
+        if isinstance(message, ToolMessage):
+            message = message.model_copy(update={"content": without_repeats(message.text, seen, name)})
+        messages.append(message)
     return {**node, "messages": messages}
 
 

@@ -159,6 +159,11 @@ def _error(node: TreeNode) -> str:
     return next((reply.text for reply in node["messages"][1:] if getattr(reply, "status", "") == "error"), "")
 
 
+def without_task(state: State) -> State:
+    """Return a state of an environment as nodes hold it: without its task, which is the same in all of them."""
+    return {key: value for key, value in state.items() if key != "task"}
+
+
 class TaskWorld:
     """The task of an environment. Nodes hold its states without the task, which is added again before a step."""
 
@@ -201,7 +206,7 @@ class TaskWorld:
         candidate.observation, candidate.reward = transition.observation, transition.reward
         candidate.done, candidate.answers = transition.done, bool(self.environment.answer(transition.state))
         candidate.final = transition.done or self.environment.is_whole(transition.state)
-        candidate.state = {key: value for key, value in transition.state.items() if key != "task"}
+        candidate.state = without_task(transition.state)
 
     def key(self, candidate: Candidate) -> str:
         """Ask the environment."""

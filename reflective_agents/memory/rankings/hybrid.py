@@ -68,7 +68,8 @@ def bm25(line: Timeline, postings: Postings, stems: frozenset[int]) -> tuple[Flo
     alone, near, counts = (np.zeros(total, np.float32) for _ in range(3))
     postings_of = [postings.holding(stem) for stem in sorted(stems)]
     # What most memories hold counts next to nothing, and takes the longest: it is left to queries of nothing else.
-    for rows, occurrences in [posting for posting in postings_of if 2 * len(posting[0]) < total] or postings_of:
+    rare = [posting for posting in postings_of if 2 * len(posting[0]) < total]
+    for rows, occurrences in rare or postings_of:
         positions = line.positions[rows]
         if len(line.positions) > total:
             positions, occurrences = positions[positions >= 0], occurrences[positions >= 0]
@@ -100,8 +101,7 @@ def within(periods: Sequence[tuple[float, float]], created: Floats) -> Floats:
     """Score how well the time of each memory fits one of these periods, in 0..1."""
     fits = np.zeros(len(created), np.float32)
     for start, end in periods:
-        about = (start - BEFORE <= created) & (created < end + AFTER)
-        fits = np.maximum(
-            fits, np.where((start <= created) & (created < end), np.float32(1), np.float32(AROUND) * about)
-        )
+        inside = (start <= created) & (created < end)
+        around = (start - BEFORE <= created) & (created < end + AFTER)
+        fits = np.maximum(fits, np.where(inside, np.float32(1), np.float32(AROUND) * around))
     return fits

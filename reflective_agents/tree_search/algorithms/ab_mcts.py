@@ -48,9 +48,11 @@ class AbMcts(Algorithm):
         node = ROOT
         while open_children := [child for child in children(stats, node) if not stats[child]["closed"]]:
             scores = _scores(stats[node], "arms")
-            if self._draw(rng, {choice: scores.get(choice, UNTRIED) for choice in (WIDER, DEEPER)}) == WIDER:
+            ways = {way: scores.get(way, UNTRIED) for way in (WIDER, DEEPER)}
+            if self._draw(rng, ways) == WIDER:
                 break
-            node = self._draw(rng, {child: (stats[child]["visits"], stats[child]["total"]) for child in open_children})
+            seen = {child: (stats[child]["visits"], stats[child]["total"]) for child in open_children}
+            node = self._draw(rng, seen)
         by_model = _scores(stats[ROOT], "models")
         arm = self._draw(rng, {arm: by_model.get(arm, UNTRIED) for arm in self.arms})
         first = max([stats[node]["children"], *(number + 1 for number in stats[node].get("flight", ()))])

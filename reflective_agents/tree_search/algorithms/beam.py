@@ -34,7 +34,7 @@ class Beam(Algorithm):
 
     def _unjudged(self, stats: StatsView) -> list[str]:
         """Return the nodes of the next level, which are judged together, if it is complete and not judged yet."""
-        if not self.compares or not all(_expanded(stats[node]) for node in _level(stats)):
+        if not self.compares or not _is_complete(stats):
             return []
         return [node for node in _next_level(stats) if not (stats[node]["visits"] or is_pruned(stats[node]))]
 
@@ -42,8 +42,7 @@ class Beam(Algorithm):
         """Close a node and all below, and choose the next beam if the level is complete with that."""
         changed = super().prune(stats, node)
         current = overlay(changed, stats)
-        complete = all(_expanded(current[key]) for key in _level(current))
-        may_select = complete and _next_level(current) and not self._unjudged(current)
+        may_select = _is_complete(current) and _next_level(current) and not self._unjudged(current)
         return self._select(stats, changed) if may_select else changed
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
@@ -53,8 +52,8 @@ class Beam(Algorithm):
             return {}
         changed = self._with_grades(stats, new) if judges else self._with_children(stats, job["node"], new)
         current = overlay(changed, stats)
-        complete = all(_expanded(current[node]) for node in _level(current))
-        return self._select(stats, changed) if complete and (judges or not self._unjudged(current)) else changed
+        may_select = _is_complete(current) and (judges or not self._unjudged(current))
+        return self._select(stats, changed) if may_select else changed
 
     def _with_children(self, stats: StatsView, node: str, new: Sequence[Child]) -> Stats:
         changed: Stats = {node: {**stats[node], "children": len(new)}}
@@ -103,6 +102,11 @@ class Beam(Algorithm):
 def _level(stats: StatsView) -> list[str]:
     """Return the nodes that are being expanded, best first."""
     return get_extra(stats[ROOT], "frontier", [ROOT])
+
+
+def _is_complete(stats: StatsView) -> bool:
+    """Tell whether all nodes of the level are expanded."""
+    return all(_expanded(stats[node]) for node in _level(stats))
 
 
 def _next_level(stats: StatsView) -> list[str]:

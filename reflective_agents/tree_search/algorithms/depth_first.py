@@ -35,7 +35,8 @@ class DepthFirst(Algorithm):
     def _next(self, stats: StatsView, node_id: str) -> Job | None:
         node = stats[node_id]
         if node["children"] and not node["closed"]:
-            return next((job for child in children(stats, node_id) if (job := self._next(stats, child))), None)
+            below = (self._next(stats, child) for child in children(stats, node_id))
+            return next(filter(None, below), None)
         if node["closed"] or node.get("flight"):
             return None
         if node["visits"] or node_id == ROOT:

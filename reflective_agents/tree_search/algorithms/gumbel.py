@@ -75,7 +75,9 @@ class Gumbel(Mcts):
             tried = [_tried(stats[child]) for child in alive if not stats[child]["closed"]]
             if len(tried) < 2 or min(tried) < self._due(number, competing):
                 break
-            alive, number = [child for child in ranked if child in alive][: ceil(len(alive) / 2)], number + 1
+            half = ceil(len(alive) / 2)
+            alive = [child for child in ranked if child in alive][:half]
+            number += 1
         return alive, number
 
     def _due(self, number: int, competing: int) -> int:

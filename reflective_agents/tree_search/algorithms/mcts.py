@@ -67,7 +67,8 @@ class Mcts(Algorithm):
             return None if node.get("flight") or node_id in _simulated(stats) else node_id
         open_children = [child for child in children(stats, node_id) if not stats[child]["closed"]]
         ranked = self.order(stats, node_id, open_children)
-        return next((leaf_id for child in ranked if (leaf_id := self._descend(stats, child))), None)
+        leaves = (self._descend(stats, child) for child in ranked)
+        return next(filter(None, leaves), None)
 
     def order(self, stats: StatsView, node_id: str, open_children: Sequence[str]) -> list[str]:
         """Sort the open children of a node, the one to go on with first."""
@@ -97,8 +98,8 @@ class Mcts(Algorithm):
 
     def simulated(self, changed: Stats, node: str, then: str = "") -> Stats:
         """Store at the root that a simulation continues from `then`, and no longer from `node`."""
-        waiting = sorted({*_simulated(changed), *([then] if then else [])} - {node})
-        return {**changed, ROOT: with_extra(changed[ROOT], rollouts=waiting or None)}
+        waiting = {*_simulated(changed), then} - {node, ""}
+        return {**changed, ROOT: with_extra(changed[ROOT], rollouts=sorted(waiting) or None)}
 
     def root(self, child: Child) -> NodeStats:
         """Return the statistics that the root begins with.

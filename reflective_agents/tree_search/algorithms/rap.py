@@ -71,7 +71,8 @@ class Rap(Mcts):
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Set Q and the reward of a step; what paths have passed to the steps above stays."""
-        changed, node, score = super().rescore(stats, child, before), child.node["id"], child.node["score"] or 0.0
+        changed = super().rescore(stats, child, before)
+        node, score = child.node["id"], child.node["score"] or 0.0
         visits = stats[node]["visits"]
         visited = {"best": score, "reward": score} if visits else {}
         stat: NodeStats = {**changed[node], "visits": visits, "total": score * visits}
