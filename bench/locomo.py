@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.recorded import required
 from reflective_agents.state.memories import Memory, new_memory
 
 CATEGORIES = {1: "multi-hop", 4: "single-hop", 2: "temporal", 3: "open-domain", 5: "adversarial"}
@@ -43,6 +44,7 @@ class Conversation:
 
 def rows(path: Path) -> Iterator[Any]:
     """Read the rows of a file of JSON lines, compressed or not."""
+    required(path)
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         yield from map(json.loads, file)
 

@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 
 from bench.locomo import Conversation, Question, read_locomo, rows
 from bench.options import parser_of
-from bench.recorded import RECORDED
+from bench.recorded import RECORDED, required
 from bench.resampling import interval
 from bench.retrieval import embedded
 from reflective_agents.graphs._memory.looking_up import best_ranks
@@ -88,6 +88,7 @@ def main() -> None:
     ask.add_argument("--each", type=int, default=EACH, help="questions of each category")
     ask.add_argument("--cache", type=Path, help="a folder that keeps the vectors from one run to the next")
     given = ask.parse_args()
+    required(given.folder)
     corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
     files = [path for path in sorted(given.folder.glob("locomo*.jsonl.gz")) if path not in corrections]
     conversations = [conversation for path in files for conversation in read_locomo(path, corrections)]

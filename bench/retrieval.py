@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from bench.later import APART, ROUNDS, later_table
 from bench.locomo import Conversation, read_locomo, read_longmemeval
 from bench.options import parser_of
+from bench.recorded import RECORDED, required
 from bench.resampling import interval
 from bench.searching import measure_search, measure_sentences
 from reflective_agents.memory.rankings.base import Ranking
@@ -37,7 +38,6 @@ from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import content_words, count_words
 
 KS = (5, 10, 20)
-RECORDED = Path(__file__).parents[2] / "shared" / "recorded"
 Ranked = list[list[str]]
 """For each question of a conversation the ids found, the best first."""
 
@@ -238,6 +238,7 @@ def main() -> None:
     ask.add_argument("--only", default="locomo,later,search", help="locomo, later, search: some of them, with commas")
     ask.add_argument("--longmemeval", type=Path, help="a file of LongMemEval, such as longmemeval_s.json")
     given = ask.parse_args()
+    required(given.folder)
     known = embedded(given.cache, given.quick)
     corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
     locomo = [path for path in sorted(given.folder.glob("locomo*.jsonl.gz")) if path not in corrections]

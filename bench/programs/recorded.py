@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.recorded import required
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.programming import Programming, read_task
 from reflective_agents.state.errors import Misuse
@@ -61,7 +62,7 @@ def _some(order: random.Random, written: Sequence[Any], most: int) -> list[Any]:
 
 
 def _rows(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    files = sorted(folder.glob(f"{name}.*jsonl.gz"))
+    files = sorted(required(folder).glob(f"{name}.*jsonl.gz"))
     if not files:
         raise Misuse(f"{folder} holds no {name}.*.jsonl.gz: name the folder of the recorded files")
     for file in files:

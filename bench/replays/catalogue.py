@@ -55,9 +55,17 @@ figures say that the strategies, the parsers and the scoring do what the publish
 model of today would answer.
 
 `python -m bench.replays` writes this page again, and `make test-all` checks each line of it. The records lie beside the
-checkout, in `../shared/recorded`; their `MANIFEST.json` names the sources and the published figures. `n` is the number
-of tasks that a figure stands on. Reasons for differences are found by rule, from the program, its tests and the log
-(`bench/replays/reasons.py`), never from a list of tasks.
+checkout, in `../shared/recorded`, or where the variable `RECORDED` says. Anyone can make them:
+
+```console
+python -m bench.records                    # prints which repositories to clone, at which commits
+python -m bench.records FOLDER             # turns their logs into records, each set compared by its hash
+python -m bench.records FOLDER --to RUNS   # puts them elsewhere: RECORDED=RUNS python -m bench.replays
+```
+
+Without them every script that needs them says so. `n` is the number of tasks that a figure stands on. Reasons for
+differences are found by rule, from the program, its tests and the log (`bench/replays/reasons.py`), never from a list
+of tasks.
 
 ## Figures
 

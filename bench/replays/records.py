@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.recorded import required
 from reflective_agents.environments.base import Task
 
 Record = dict[str, Any]
@@ -37,13 +38,13 @@ class Attempt(NamedTuple):
 
 def load(folder: Path, name: str) -> list[Record]:
     """Read the records of a data set."""
-    with gzip.open(folder / f"{name}.dev.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(required(folder / f"{name}.dev.jsonl.gz"), "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def manifest(folder: Path) -> dict[str, Any]:
     """Read what is known of each data set: its model, and the figures that it is to give."""
-    known: dict[str, Any] = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))
+    known: dict[str, Any] = json.loads(required(folder / "MANIFEST.json").read_text(encoding="utf-8"))
     return known
 
 

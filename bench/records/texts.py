@@ -1,0 +1,96 @@
+"""What is looked up in: the conversations of LoCoMo, and the paragraphs of CMRC, DRCD and XQuAD."""
+
+import hashlib
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from bench.records.sources import SPLIT
+from bench.replays.records import Record
+
+Logs = Sequence[bytes]
+
+KEPT_BACK = ("conv-47", "conv-48", "conv-49", "conv-50")
+"""Conversations whose figures are not published."""
+_SESSION = re.compile(r"session_(\d+)")
+_TURN = re.compile(r"D:?(\d+):0*(\d+)")
+
+
+def conversations(logs: Logs) -> Iterator[Record]:
+    """Return the conversations of a zip file, with what is asked about them; misspelt evidence is mended."""
+    with zipfile.ZipFile(io.BytesIO(logs[0])) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("locomo10.json") and "__MACOSX" not in name)
+        rows = json.loads(archive.read(name))
+    for row in rows:
+        if row["sample_id"] not in KEPT_BACK:
+            yield _conversation(row["sample_id"].removeprefix("conv-"), row["conversation"], row["qa"])
+
+
+def _conversation(id: str, spoken: dict[str, Any], asked: Sequence[dict[str, Any]]) -> Record:
+    numbers = sorted(int(found[1]) for name in spoken if (found := _SESSION.fullmatch(name)))
+    sessions: list[Record] = [
+        {
+            "number": number,
+            "at": _at(spoken[f"session_{number}_date_time"]),
+            "turns": [_turn(turn) for turn in spoken[f"session_{number}"]],
+        }
+        for number in numbers
+    ]
+    known = {turn["id"] for session in sessions for turn in session["turns"]}
+    questions = [
+        {
+            "id": f"{id}-{place}",
+            "question": one["question"],
+            "answer": str(one["answer"]) if "answer" in one else None,
+            "category": one["category"],
+            "evidence": [turn for text in one.get("evidence", []) for turn in _evidence(text) if turn in known],
+        }
+        for place, one in enumerate(asked)
+    ]
+    speakers = [spoken["speaker_a"], spoken["speaker_b"]]
+    return {"id": id, "speakers": speakers, "sessions": sessions, "questions": questions}
+
+
+def _at(text: str) -> str:
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").isoformat(timespec="minutes")
+
+
+def _turn(turn: dict[str, Any]) -> Record:
+    caption = {"caption": turn["blip_caption"]} if turn.get("blip_caption") else {}
+    return {"id": turn["dia_id"], "speaker": turn["speaker"], "text": turn["text"], **caption}
+
+
+def _evidence(text: str) -> list[str]:
+    return [f"D{session}:{turn}" for session, turn in _TURN.findall(text)]
+
+
+def paragraphs(logs: Logs, name: str) -> Iterator[Record]:
+    """Return the published paragraphs of a set in SQuAD's form, with their questions.
+
+    Args:
+        logs: The set; or the set and then the one by whose texts the published paragraphs are drawn.
+        name: How the ids begin.
+    """
+    rows, drawn = (_paragraphs(json.loads(log)) for log in (logs[0], logs[-1]))
+    for place, (own, by) in enumerate(zip(rows, drawn, strict=True)):
+        if int(hashlib.sha256(by.text.encode()).hexdigest()[:8], 16) % 100 < SPLIT:
+            questions = [
+                {"question": one["question"], "answers": list(dict.fromkeys(said["text"] for said in one["answers"]))}
+                for one in own.asked
+            ]
+            yield {"id": f"{name}-{place:04}", "title": own.title, "text": own.text, "questions": questions}
+
+
+class _Paragraph(NamedTuple):
+    title: str
+    text: str
+    asked: list[dict[str, Any]]
+
+
+def _paragraphs(found: dict[str, Any]) -> Iterator[_Paragraph]:
+    for article in found["data"]:
+        yield from (_Paragraph(article["title"], row["context"], row["qas"]) for row in article["paragraphs"])
