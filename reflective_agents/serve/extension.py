@@ -8,8 +8,8 @@ from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
 from reflective_agents.serve.models import routes as models
 from reflective_agents.serve.policy import policy
-from reflective_agents.serve.responses import route as responses
+from reflective_agents.serve.responses import routes as responses
 
 policy().enforce()
 watch_runs()
-app = FastAPI(title="reflective-agents", routes=[*models, completions, responses, *live_routes, mcp])
+app = FastAPI(title="reflective-agents", routes=[*models, completions, *responses, *live_routes, mcp])
