@@ -5,7 +5,7 @@ What an answer looks like is a `Form`: `completions` for `/v1/chat/completions`,
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 from uuid import uuid4
@@ -16,20 +16,21 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from reflective_agents.serve.chat_request import IGNORED, ChatRequest
 from reflective_agents.serve.keys import UnknownKey, user_of
 from reflective_agents.serve.pending_tool_calls import pending_tool_calls, resume, thread_of, tool_calls
-from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.refusals import NoAnswer, Refused
 from reflective_agents.serve.runs import Begin, Result, ServerApi, Token, failure, in_background, values_of
 from reflective_agents.serve.streaming import StreamedAnswer, cut, pieces
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.clean import clean_data
 from reflective_agents.text.structure import Json
 
-_WITHDRAWN = Refused(
+_WITHDRAWN = NoAnswer(
     "the model broke off, or called a tool, after a part of its answer was sent: ask again",
     status=502,
     code="withdrawn",
 )
 Progress: TypeAlias = Mapping[str, Json]
 """An event of the run."""
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class Reply(NamedTuple):
@@ -87,39 +88,47 @@ THREAD = "x-thread-id"
 
 async def respond(request: Request, run: "Answering", form: Form) -> Response:
     """Answer a request with a run that has started, and stop the run if its client leaves."""
-    ignored = run.request.ignored
-    headers = {THREAD: run.thread_id} | ({IGNORED: ", ".join(ignored)} if ignored else {})
+    headers = run.headers()
     if run.request.stream:
-        return StreamingResponse(_stream(run, form), media_type="text/event-stream", headers=headers)
-    whole = asyncio.ensure_future(_whole(run, form))
+        return StreamingResponse(stream(run, form), media_type="text/event-stream", headers=headers)
+    answer = asyncio.ensure_future(whole(run, form))
     disconnected = asyncio.ensure_future(_disconnected(request))
     # Starlette tells nobody that a client has left while no answer is written.
-    await asyncio.wait({whole, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({answer, disconnected}, return_when=asyncio.FIRST_COMPLETED)
     disconnected.cancel()
-    if not whole.done():
-        whole.cancel()
+    if not answer.done():
+        answer.cancel()
     with suppress(asyncio.CancelledError):
         try:
-            return JSONResponse(await whole, headers=headers)
+            return JSONResponse(await answer, headers=headers)
         except Refused as refusal:
             return refusal.response()
     # Nginx's status for a client that has closed its request; nobody reads it.
     return Response(status_code=499)
 
 
-async def _whole(run: "Answering", form: Form) -> JsonObject:
+async def whole(run: "Answering", form: Form) -> JsonObject:
+    """Return the answer of a run in one piece.
+
+    Raises:
+        Refused: if there is none.
+    """
     async for _ in run.events(form):
         pass
     return form.whole()
 
 
-async def _stream(run: "Answering", form: Form) -> AsyncIterator[str]:
+async def stream(run: "Answering", form: Form, after: int = -1) -> AsyncIterator[str]:
+    """Yield the answer of a run as the events of a stream, without those up to a number."""
+    number = -1
     try:
         async for event in run.events(form):
-            yield form.encode(event)
+            if (number := number + 1) > after:
+                yield form.encode(event)
     except Refused as refusal:
         for event in form.fail(refusal):
-            yield form.encode(event)
+            if (number := number + 1) > after:
+                yield form.encode(event)
     else:
         yield DONE
 
@@ -135,6 +144,7 @@ class Answering:
         thread_id: The thread that it happens on.
         keeps_thread: Whether the thread is there afterwards.
         results: The results of tools that a run goes on with.
+        reported: What earlier answers of the same turn have reported as spent.
     """
 
     def __init__(self, api: ServerApi, request: ChatRequest) -> None:
@@ -143,7 +153,12 @@ class Answering:
         self.keeps_thread = request.thread_id is not None
         self._api = api
         self.run_id = ""
-        self._reported: Mapping[str, float] = {}
+        self.reported: Mapping[str, float] = {}
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of the answer: where the run happens, and what of the request it does not do."""
+        ignored = self.request.ignored
+        return {THREAD: self.thread_id} | ({IGNORED: ", ".join(ignored)} if ignored else {})
 
     async def start(self) -> None:
         """Start the run, or go on with the one that has waited for results of the client's tools.
@@ -174,7 +189,7 @@ class Answering:
         resume_values = resume(self.thread_id, pending_tool_calls(state), self.results)
         if values["strategy"] != self.request.strategy:
             raise Refused(f"{values['strategy']} waits for these results, not {self.request.strategy}", "model")
-        self._reported = values["usage"]
+        self.reported = values["usage"]
         return {"command": {"resume": resume_values}}
 
     async def result(self) -> Result:
@@ -199,7 +214,8 @@ class Answering:
 
     def _of_part(self, part: Progress | Token | Result, streamed: StreamedAnswer, form: Form) -> Iterator[JsonObject]:
         if isinstance(part, Token):
-            if text := streamed.add(part.text):
+            # Whole, an answer is what the run has chosen, whatever was streamed to others before.
+            if self.request.stream and (text := streamed.add(part.text)):
                 yield from form.text(text)
         elif isinstance(part, Result):
             reply = self._reply(part)
@@ -217,7 +233,7 @@ class Answering:
         calls = tool_calls(self.thread_id, result.waiting)
         answer = None if calls else _answer(result, self.request)
         # Without what the answer has reported that asked for results of tools.
-        spent = {name: most - self._reported.get(name, 0) for name, most in result.output["usage"].items()}
+        spent = {name: most - self.reported.get(name, 0) for name, most in result.output["usage"].items()}
         return Reply(answer, calls, not calls and _at_limit(result.output), spent)
 
     async def _parts(self) -> AsyncIterator[Progress | Token | Result]:
@@ -247,7 +263,7 @@ def _answer(result: Result, request: ChatRequest) -> str:
     if request.answer_schema is not None and data is not None:
         answer = json.dumps(data, ensure_ascii=False)
     elif request.answer_schema is not None and not _at_limit(result.output):
-        raise Refused(result.output["outcome"]["reason"], status=502, code="invalid_output")
+        raise NoAnswer(result.output["outcome"]["reason"], status=502, code="invalid_output")
     return cut(answer, request.stops)
 
 
@@ -265,6 +281,19 @@ def identify(request: Request) -> None:
         user_of(request.headers)
     except UnknownKey as error:
         raise Refused(str(error), status=401, code="invalid_api_key") from error
+
+
+def with_refusals(handler: Handler) -> Handler:
+    """Make a handler require a key, and answer refusals in OpenAI's form."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            identify(request)
+            return await handler(request)
+        except Refused as refusal:
+            return refusal.response()
+
+    return answer
 
 
 async def read_json(request: Request) -> dict[str, Json]:

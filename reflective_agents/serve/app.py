@@ -15,7 +15,7 @@ from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
 from reflective_agents.serve.models import routes as models
 from reflective_agents.serve.policy import policy
-from reflective_agents.serve.responses import route as responses
+from reflective_agents.serve.responses import routes as responses
 from reflective_agents.telemetry.loop_guard import LoopGuard, log_held
 
 policy().enforce()
@@ -30,7 +30,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(
-    routes=[*models, completions, responses, *live_routes, mcp],
+    routes=[*models, completions, *responses, *live_routes, mcp],
     middleware=[Middleware(Guard), Middleware(Bodies), Middleware(CallsItself)],
     lifespan=lifespan,
 )

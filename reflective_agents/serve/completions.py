@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from reflective_agents.serve.answering import Answering, Progress, Reply, identify, read_json, respond
+from reflective_agents.serve.answering import Answering, Progress, Reply, read_json, respond, with_refusals
 from reflective_agents.serve.chat_request import parse
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import ServerApi
@@ -19,13 +19,9 @@ from reflective_agents.state.json_types import JsonObject
 
 async def chat_completions(request: Request) -> Response:
     """Answer a conversation with a strategy."""
-    try:
-        identify(request)
-        chat_request = parse(await read_json(request))
-        run = Answering(ServerApi(request), chat_request)
-        await run.start()
-    except Refused as refusal:
-        return refusal.response()
+    chat_request = parse(await read_json(request))
+    run = Answering(ServerApi(request), chat_request)
+    await run.start()
     options = chat_request.stream_options
     form = Completion(
         chat_request.model, {"thread_id": run.thread_id}, include_usage=bool(options and options.include_usage)
@@ -108,4 +104,4 @@ def usage_of(usage: Mapping[str, float]) -> dict[str, float]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion, **extra}
 
 
-route = Route("/v1/chat/completions", chat_completions, methods=["POST"])
+route = Route("/v1/chat/completions", with_refusals(chat_completions), methods=["POST"])

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from reflective_agents.models.account import Settle
 from reflective_agents.nodes.users import ANYBODY, authenticated_user
 from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.tables import Table
 from reflective_agents.state.errors import LimitReached, UnknownPrice
 from reflective_agents.state.limits import NANO, Limit
 
@@ -21,7 +22,6 @@ _UNLIMITED = 2**62
 _DAYS_KEPT = 40
 """Days after which an account is deleted."""
 _TABLE = f"""
-SELECT pg_advisory_xact_lock(81920731);
 CREATE TABLE IF NOT EXISTS reflect_days (
     user_id text, day date, calls bigint NOT NULL, tokens bigint NOT NULL, nano bigint NOT NULL,
     PRIMARY KEY (user_id, day));
@@ -93,30 +93,17 @@ class PostgresLedger:
     """The ledger of all processes of Aegra."""
 
     def __init__(self) -> None:
-        self._ready = False
+        self._table = Table(_TABLE)
 
     async def add(self, user: str, day: date, amount: Spent, most: Spent = UNLIMITED) -> bool:
         """Add an amount."""
         bounds = {f"most_{name}": value for name, value in most._asdict().items()}
-        row = await self._run(_ADD, {"user": user, "day": day, **amount._asdict(), **bounds})
-        return row is not None
+        return bool(await self._table.rows(_ADD, {"user": user, "day": day, **amount._asdict(), **bounds}))
 
     async def spent(self, user: str, day: date) -> Spent:
         """Return the row."""
-        row = await self._run(_SPENT, {"user": user, "day": day})
-        return Spent(row["calls"], row["tokens"], row["nano"]) if row else Spent()
-
-    async def _run(self, statement: str, values: Mapping[str, str | date | int]) -> dict[str, int] | None:
-        from aegra_api.core.database import db_manager
-
-        async with db_manager.lg_pool.connection() as connection:
-            if not self._ready:
-                async with connection.transaction():
-                    for part in _TABLE.split(";"):
-                        await connection.execute(part)
-                self._ready = True
-            row: dict[str, int] | None = await (await connection.execute(statement, values)).fetchone()
-            return row
+        rows = await self._table.rows(_SPENT, {"user": user, "day": day})
+        return Spent(**rows[0]) if rows else Spent()
 
 
 class DailyQuota:

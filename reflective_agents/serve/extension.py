@@ -12,7 +12,7 @@ from reflective_agents.serve.metrics import CountingAccount, count_runs
 from reflective_agents.serve.metrics import route as metrics
 from reflective_agents.serve.models import routes as models
 from reflective_agents.serve.policy import policy
-from reflective_agents.serve.responses import route as responses
+from reflective_agents.serve.responses import routes as responses
 from reflective_agents.telemetry import spans
 
 policy().enforce()
@@ -21,7 +21,7 @@ count_runs()
 watch_runs()
 app = FastAPI(
     title="reflective-agents",
-    routes=[*models, completions, responses, *live_routes, mcp, metrics],
+    routes=[*models, completions, *responses, *live_routes, mcp, metrics],
     # A request has one span, without those of the server's own requests, and without texts of exceptions.
     telemetry={
         "tracer_provider": spans.own_provider(),

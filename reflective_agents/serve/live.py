@@ -9,7 +9,7 @@ it shows comes from the server's own API, requested with the key of whoever look
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents.serve.answering import identify, read_json
+from reflective_agents.serve.answering import read_json, with_refusals
 from reflective_agents.serve.chat_request import check_settings
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
@@ -49,20 +49,6 @@ _SHELL = Page(
 )
 _TITLE = 200
 """Characters of a question by which a thread is listed."""
-Handler = Callable[[Request], Awaitable[Response]]
-
-
-def _with_refusals(handler: Handler) -> Handler:
-    """Make a handler require a key, and answer refusals in the form of the other routes."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            identify(request)
-            return await handler(request)
-        except Refused as refusal:
-            return refusal.response()
-
-    return answer
 
 
 def _html(text: str) -> Response:
@@ -226,10 +212,10 @@ routes = [
     Route("/live", shell),
     Route("/live/tree", tree),
     Route("/live/day", day),
-    Route("/live/strategies", _with_refusals(strategies)),
-    Route("/live/threads", _with_refusals(threads)),
-    Route("/live/threads", _with_refusals(ask), methods=["POST"]),
-    Route("/live/threads/{thread:uuid}", _with_refusals(thread)),
-    Route("/live/threads/{thread:uuid}", _with_refusals(steer), methods=["POST"]),
-    Route("/live/threads/{thread:uuid}/events", _with_refusals(events)),
+    Route("/live/strategies", with_refusals(strategies)),
+    Route("/live/threads", with_refusals(threads)),
+    Route("/live/threads", with_refusals(ask), methods=["POST"]),
+    Route("/live/threads/{thread:uuid}", with_refusals(thread)),
+    Route("/live/threads/{thread:uuid}", with_refusals(steer), methods=["POST"]),
+    Route("/live/threads/{thread:uuid}/events", with_refusals(events)),
 ]

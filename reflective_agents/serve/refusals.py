@@ -27,3 +27,7 @@ class Refused(Exception):
     def response(self) -> JSONResponse:
         """Return the error as an HTTP response."""
         return JSONResponse(self.body(), self.status)
+
+
+class NoAnswer(Refused):
+    """Raised when a run has ended without an answer: asked for it again, the server would say the same."""

@@ -6,19 +6,32 @@ the run has left, so several may follow the same one.
 
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from http import HTTPStatus
 from typing import Any, NamedTuple
-from uuid import uuid4
 
+from langgraph_sdk import schema as sdk
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from reflective_agents.serve.answering import Answering, Progress, Reply, identify, read_json, respond
+from reflective_agents.serve.answering import (
+    Answering,
+    Progress,
+    Reply,
+    read_json,
+    respond,
+    stream,
+    whole,
+    with_refusals,
+)
 from reflective_agents.serve.pending_tool_calls import pending_tool_calls
-from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.responses_request import ResponsesRequest, parse
+from reflective_agents.serve.refusals import NoAnswer, Refused
+from reflective_agents.serve.response_queries import ListQuery, StreamQuery, query_of
+from reflective_agents.serve.response_records import ResponseRecord, response_records
+from reflective_agents.serve.responses_request import ResponsesRequest, parse, with_answers
 from reflective_agents.serve.run_key import RunKey, unknown_response
-from reflective_agents.serve.runs import Begin, ServerApi, values_of
+from reflective_agents.serve.runs import CANCELLED, ENDED, Begin, ServerApi, values_of
 from reflective_agents.serve.streaming import event, progress_line
 from reflective_agents.state.json_types import JsonObject
 
@@ -27,17 +40,21 @@ _INSTRUCTIONS = "instructions"
 
 
 async def create_response(request: Request) -> Response:
-    """Answer with a strategy."""
-    try:
-        identify(request)
-        body = parse(await read_json(request))
-        api = ServerApi(request)
-        answers = {key: await _answer_of(api, key) for key in sorted(body.references())}
-        run = ResponseRun(api, body, answers)
-        await run.start()
-    except Refused as refusal:
-        return refusal.response()
-    return await respond(request, run, ResponseForm(RunKey(run.thread_id, run.run_id), body))
+    """Answer with a strategy; in the background a response is returned at once, and its run goes on."""
+    given = await read_json(request)
+    body, api = parse(given), ServerApi(request)
+    if references := body.references():
+        given = with_answers(given, {key: await _answer_of(api, key) for key in sorted(references)})
+        body = parse(given)
+    run = ResponseRun(api, body)
+    await run.start()
+    form = ResponseForm(run.key, body)
+    if body.store:
+        reported = {**run.reported}
+        await response_records().add(run.key, ResponseRecord(given, form.created_at, reported))
+    if body.background and not body.stream:
+        return JSONResponse(form.whole("queued"), headers=run.headers())
+    return await respond(request, run, form)
 
 
 async def _answer_of(api: ServerApi, key: RunKey) -> str:
@@ -48,21 +65,121 @@ async def _answer_of(api: ServerApi, key: RunKey) -> str:
     return str(answer)
 
 
+async def get_response(request: Request) -> Response:
+    """Return a stored response as it is now, or stream it from its beginning, or from the event after one."""
+    stored = await _Stored.of(request)
+    query = query_of(request, StreamQuery)
+    if not query.stream:
+        return await stored.response()
+    stored.body.stream = True
+    run, form = stored.answering()
+    events = stream(run, form, after=query.starting_after)
+    return StreamingResponse(events, media_type="text/event-stream", headers=run.headers())
+
+
+async def get_input_items(request: Request) -> Response:
+    """List the items that a response was given."""
+    stored = await _Stored.of(request)
+    return JSONResponse(query_of(request, ListQuery).page(stored.body.input_items(stored.key)))
+
+
+async def cancel_response(request: Request) -> Response:
+    """Stop a response in the background, and return it."""
+    stored = await _Stored.of(request)
+    if not stored.body.background:
+        raise Refused("only a response in the background is cancelled: end the connection of another")
+    if not stored.has_ended:
+        await stored.api.stop(*stored.key)
+    return await (await _Stored.of(request)).response()
+
+
+async def delete_response(request: Request) -> Response:
+    """Delete a response, and its thread with the last one on it."""
+    stored = await _Stored.of(request)
+    if not stored.has_ended:
+        await stored.api.stop(*stored.key)
+    if not await response_records().delete(stored.key):
+        await stored.api.delete_thread(stored.key.thread_id)
+    return JSONResponse({"id": stored.key.id("resp"), "object": "response", "deleted": True})
+
+
+class _Stored(NamedTuple):
+    """A stored response of the caller's."""
+
+    api: ServerApi
+    key: RunKey
+    record: ResponseRecord
+    body: ResponsesRequest
+    run: sdk.Run
+
+    @classmethod
+    async def of(cls, request: Request) -> "_Stored":
+        """Return the response that a request names.
+
+        Raises:
+            Refused: if there is none, or it is another's.
+        """
+        name, api = request.path_params["response_id"], ServerApi(request)
+        key = RunKey.of(name, "resp")
+        record = await response_records().get(key)
+        if record is None:
+            raise unknown_response(name)
+        try:
+            run = await api.run(*key)
+        except Refused as refusal:
+            raise unknown_response(name) if refusal.status == HTTPStatus.NOT_FOUND else refusal from None
+        return cls(api, key, record, parse({**record.body, "stream": False}), run)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its run has ended."""
+        return self.run["status"] in ENDED
+
+    def answering(self) -> "tuple[ResponseRun, ResponseForm]":
+        """Return the run that is under way, or over, and the form of what it answers. Nobody who looks on stops it."""
+        self.body.on_disconnect = "continue"
+        run = ResponseRun(self.api, self.body)
+        run.thread_id, run.run_id = self.key
+        run.reported = self.record.reported
+        completed_at = _seconds(self.run["updated_at"]) if self.has_ended else None
+        return run, ResponseForm(self.key, self.body, self.record.created_at, completed_at)
+
+    async def response(self) -> Response:
+        """Return it as it is now."""
+        run, form = self.answering()
+        if not self.has_ended:
+            return JSONResponse(form.whole("queued" if self.run["status"] == "pending" else "in_progress"))
+        try:
+            return JSONResponse(await whole(run, form))
+        except NoAnswer as refusal:
+            for _ in form.fail(refusal):
+                pass
+            return JSONResponse(form.whole())
+
+
+def _seconds(moment: datetime | str) -> int:
+    return int((datetime.fromisoformat(moment) if isinstance(moment, str) else moment).timestamp())
+
+
 class ResponseRun(Answering):
     """The run behind a response.
 
     Args:
         api: The server, called as the client.
         body: The request.
-        answers: The answers that it refers to.
     """
 
-    def __init__(self, api: ServerApi, body: ResponsesRequest, answers: Mapping[RunKey, str]) -> None:
-        super().__init__(api, body.chat(answers))
+    def __init__(self, api: ServerApi, body: ResponsesRequest) -> None:
+        super().__init__(api, body.chat())
         self._previous, self._instructions = body.previous(), body.instructions
         self.keeps_thread = body.store
         if self._previous is not None:
             self.thread_id = self._previous.thread_id
+
+    @property
+    def key(self) -> RunKey:
+        """The run, once it has started."""
+        return RunKey(self.thread_id, self.run_id)
 
     async def question(self) -> Begin:
         """Return how a question begins: after the response that it follows, or on a new thread.
@@ -73,7 +190,7 @@ class ResponseRun(Answering):
         begin, before = Begin(), {}
         if self._previous is not None:
             state = await self._api.state_after(*self._previous)
-            if state is None:
+            if state is None or await response_records().get(self._previous) is None:
                 raise unknown_response(self._previous.id("resp"), "previous_response_id")
             if calls := pending_tool_calls(state):
                 raise Refused(f"the result of {calls[0].name} is missing: send function_call_output items", "input")
@@ -114,17 +231,22 @@ class ResponseForm:
     Args:
         key: The run.
         body: The request.
+        created_at: When the request came, in seconds since 1970; now by default.
+        completed_at: When its run ended; whenever the form does by default.
     """
 
-    def __init__(self, key: RunKey, body: ResponsesRequest) -> None:
+    def __init__(
+        self, key: RunKey, body: ResponsesRequest, created_at: int | None = None, completed_at: int | None = None
+    ) -> None:
         self._key, self._sequence = key, -1
+        self.created_at, self._completed_at = created_at or int(time.time()), completed_at
         self._output: list[JsonObject] = []
         self._item: JsonObject | None = None
         self._kind, self._text = _SUMMARY, ""
         self._response: JsonObject = {
             "id": key.id("resp"),
             "object": "response",
-            "created_at": int(time.time()),
+            "created_at": self.created_at,
             "status": "in_progress",
             "error": None,
             "incomplete_details": None,
@@ -144,7 +266,7 @@ class ResponseForm:
         if self._kind is _ANSWER:
             return
         if self._item is None:
-            item: JsonObject = {"id": f"rs_{uuid4().hex}", "type": "reasoning", "summary": []}
+            item: JsonObject = {"id": self._key.id("rs"), "type": "reasoning", "summary": []}
             yield from self._open(item, _SUMMARY)
         yield from self._delta(progress_line(progress))
 
@@ -163,18 +285,22 @@ class ResponseForm:
             yield from self._call(call)
         if reply.at_limit:
             self._response["incomplete_details"] = {"reason": "max_output_tokens"}
-        self._response |= {"status": status, "completed_at": int(time.time()), "usage": _usage(reply.usage)}
+        completed_at = self._completed_at or int(time.time())
+        self._response |= {"status": status, "completed_at": completed_at, "usage": _usage(reply.usage)}
         yield self._event(status, response=self.whole())
 
     def fail(self, refusal: Refused) -> Iterator[JsonObject]:
-        """End with an error."""
-        error = {"code": refusal.code or "server_error", "message": str(refusal)}
-        self._response |= {"status": "failed", "error": error}
+        """End with an error, or because the run was cancelled."""
+        if refusal.code == CANCELLED:
+            self._response |= {"status": "cancelled"}
+        else:
+            error = {"code": refusal.code or "server_error", "message": str(refusal)}
+            self._response |= {"status": "failed", "error": error}
         yield self._event("failed", response=self.whole())
 
-    def whole(self) -> JsonObject:
-        """Return the response as it is now."""
-        return {**self._response, "output": [*self._output]}
+    def whole(self, status: str | None = None) -> JsonObject:
+        """Return the response as it is now, with another status if one is given."""
+        return {**self._response, **({"status": status} if status else {}), "output": [*self._output]}
 
     def encode(self, data: JsonObject) -> str:
         """Return an event as it is sent."""
@@ -206,7 +332,7 @@ class ResponseForm:
 
     def _call(self, call: JsonObject) -> Iterator[JsonObject]:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        item = {"id": f"fc_{uuid4().hex}", "type": "function_call", "call_id": call["id"], "name": name}
+        item = {"id": f"fc_{call['id']}", "type": "function_call", "call_id": call["id"], "name": name}
         index = self._index
         added = {**item, "arguments": "", "status": "in_progress"}
         yield self._event("output_item.added", output_index=index, item=added)
@@ -253,4 +379,11 @@ def _usage(usage: Mapping[str, float]) -> JsonObject:
     }
 
 
-route = Route("/v1/responses", create_response, methods=["POST"])
+_ONE = "/v1/responses/{response_id}"
+routes = [
+    Route("/v1/responses", with_refusals(create_response), methods=["POST"]),
+    Route(_ONE, with_refusals(get_response)),
+    Route(_ONE, with_refusals(delete_response), methods=["DELETE"]),
+    Route(f"{_ONE}/cancel", with_refusals(cancel_response), methods=["POST"]),
+    Route(f"{_ONE}/input_items", with_refusals(get_input_items)),
+]

@@ -1,9 +1,19 @@
 """Requests to OpenAI's responses, read and checked, and what they come to as a request to the chat completions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from reflective_agents.serve.chat_request import NO_EFFECT as CHAT_NO_EFFECT
 from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of, without_defaults
@@ -13,6 +23,7 @@ from reflective_agents.state.json_types import JsonObject
 
 NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
 _UNREADABLE = "message.output_text.logprobs"
+_OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
@@ -58,11 +69,20 @@ class FunctionCallOutput(_Part):
 class Reasoning(_Part):
     """What an earlier response has thought: a model is not shown it again."""
 
+    summary: list[JsonObject] = Field(default_factory=list)
+
 
 class ItemReference(_Part):
     """An item of an earlier response, by its id."""
 
     id: str
+
+    @field_validator("id")
+    @classmethod
+    def _is_of_a_response(cls, key: str) -> str:
+        if not key.startswith(_OF_RESPONSES):
+            raise ValueError(f"{key!r} is no item of a response: send the item itself")
+        return key
 
 
 def _chat_part(part: JsonObject) -> JsonObject:
@@ -148,7 +168,7 @@ class ResponsesRequest(BaseModel):
     previous_response_id: str | None = None
     store: bool = True
     stream: bool = False
-    background: Literal[False] = False
+    background: bool = False
     include: list[str] = Field(default_factory=list)
     max_output_tokens: int | None = None
     metadata: dict[str, str] = Field(default_factory=dict)
@@ -176,6 +196,12 @@ class ResponsesRequest(BaseModel):
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
 
+    @model_validator(mode="after")
+    def _can_go_on_alone(self) -> Self:
+        if self.background and not self.store:
+            raise ValueError("background: what goes on alone is stored, or nobody could fetch it: leave out store")
+        return self
+
     def previous(self) -> RunKey | None:
         """Return the run of the response that this one follows.
 
@@ -193,18 +219,27 @@ class ResponsesRequest(BaseModel):
         keys = [item.id for item in self.input if isinstance(item, ItemReference)]
         return {RunKey.of(key, "msg", "input") for key in keys if key.startswith("msg_")}
 
-    def chat(self, answers: Mapping[RunKey, str]) -> ChatRequest:
-        """Return the request as one to the chat completions.
+    def input_items(self, key: RunKey) -> list[JsonObject]:
+        """Return the input as the items of a response.
 
         Args:
-            answers: The answers that the input refers to.
+            key: The run of the response, by which its items are named.
+        """
+        start = key.id("item")
+        return [
+            {"id": f"{start}_{number}", **fields}
+            for number, fields in enumerate(filter(None, map(_as_item, self.input)))
+        ]
+
+    def chat(self) -> ChatRequest:
+        """Return the request as one to the chat completions.
 
         Raises:
             Refused: if a part of it cannot be done there.
         """
         fields: JsonObject = {
             "model": self.model,
-            "messages": [*self._messages(answers)],
+            "messages": [*self._messages()],
             "stream": self.stream,
             "max_tokens": self.max_output_tokens,
             "parallel_tool_calls": self.parallel_tool_calls,
@@ -215,14 +250,14 @@ class ResponsesRequest(BaseModel):
             "tool_choice": self._tool_choice(),
             "tools": [_chat_tool(tool) for tool in self.tools],
             "settings": self.settings,
-            "on_disconnect": self.on_disconnect,
+            "on_disconnect": "continue" if self.background else self.on_disconnect,
         }
         try:
             return ChatRequest.model_validate(fields)
         except ValidationError as error:
             raise refusal_of(error) from error
 
-    def _messages(self, answers: Mapping[RunKey, str]) -> Iterator[JsonObject]:
+    def _messages(self) -> Iterator[JsonObject]:
         called: set[str] = set()
         calls: list[JsonObject] = []
         for number, item in enumerate(self.input, 1):
@@ -236,14 +271,11 @@ class ResponsesRequest(BaseModel):
                 calls = []
             if isinstance(item, Message):
                 yield item.model_dump()
-            elif isinstance(item, FunctionCallOutput):
-                # The call may be a mere reference. If the conversation has gone on since, its answer says what came.
-                if item.call_id in called or all(
-                    isinstance(later, FunctionCallOutput) for later in self.input[number:]
-                ):
-                    yield {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
-            elif isinstance(item, ItemReference) and item.id.startswith("msg_"):
-                yield {"role": "assistant", "content": answers[RunKey.of(item.id, "msg", "input")]}
+            # The call may be a mere reference. If the conversation has gone on since, its answer says what came.
+            elif isinstance(item, FunctionCallOutput) and (
+                item.call_id in called or all(isinstance(later, FunctionCallOutput) for later in self.input[number:])
+            ):
+                yield {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
 
     def _response_format(self) -> JsonObject | None:
         form = self.text.format
@@ -254,6 +286,40 @@ class ResponsesRequest(BaseModel):
     def _tool_choice(self) -> str | JsonObject:
         choice = self.tool_choice
         return choice if isinstance(choice, str) else {"type": choice.type, "function": {"name": choice.name}}
+
+
+def _as_item(item: Message | FunctionCall | FunctionCallOutput | Reasoning | ItemReference) -> JsonObject | None:
+    """Return an item of the input as OpenAI lists it; None for a reference to what no model is shown."""
+    if isinstance(item, Message):
+        parts = [{"type": "text", "text": item.content}] if isinstance(item.content, str) else item.content
+        content = [_item_part(part, item.role) for part in parts]
+        return {"type": "message", "role": item.role, "content": content, "status": "completed"}
+    if isinstance(item, FunctionCall):
+        return {"type": "function_call", **item.model_dump(), "status": "completed"}
+    if isinstance(item, FunctionCallOutput):
+        return {"type": "function_call_output", **item.model_dump(), "status": "completed"}
+    return {"type": "reasoning", "summary": item.summary} if isinstance(item, Reasoning) else None
+
+
+def _item_part(part: JsonObject, role: str) -> JsonObject:
+    """Return a part of a message of chat completions as responses have it."""
+    if part["type"] == "image_url":
+        return {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+    if role == "assistant":
+        return {"type": "output_text", "text": part["text"], "annotations": []}
+    return {"type": "input_text", "text": part["text"]}
+
+
+def with_answers(body: JsonObject, answers: Mapping[RunKey, str]) -> JsonObject:
+    """Return a body in which messages stand in the place of references to answers of earlier responses."""
+    by_id = {key.id("msg"): answer for key, answer in answers.items()}
+    items = [
+        {"role": "assistant", "content": by_id[item["id"]]}
+        if _kind(item) == "item_reference" and item["id"] in by_id
+        else item
+        for item in body["input"]
+    ]
+    return {**body, "input": items}
 
 
 def _chat_tool(tool: JsonObject) -> JsonObject:

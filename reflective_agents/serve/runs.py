@@ -19,7 +19,7 @@ from reflective_agents.serve import log
 from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
-from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.refusals import NoAnswer, Refused
 from reflective_agents.state import errors
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
@@ -27,6 +27,8 @@ from reflective_agents.text.structure import Json
 
 T = TypeVar("T")
 ENDED = ("success", "error", "timeout", "interrupted")
+CANCELLED = "cancelled"
+"""The code of the refusal that says so of a run."""
 _RECONNECT = 0.5
 """Seconds between looks at a run whose stream has broken off."""
 
@@ -87,10 +89,11 @@ class ServerApi:
         Raises:
             Refused: if there is no such thread of the caller's.
         """
-        states = await self._call(
-            lambda: self._client.threads.get_history(
-                thread_id, limit=1, metadata={"run_id": run_id}, headers=self._headers
-            )
+        return await self._call(lambda: self._state_after(thread_id, run_id))
+
+    async def _state_after(self, thread_id: str, run_id: str) -> sdk.ThreadState | None:
+        states = await self._client.threads.get_history(
+            thread_id, limit=1, metadata={"run_id": run_id}, headers=self._headers
         )
         return states[0] if states else None
 
@@ -180,7 +183,10 @@ class ServerApi:
             if status in ("error", "timeout"):
                 output = await self._client.runs.join(thread_id, run_id, headers=self._headers)
                 return Result(status, output or {}, error)
-            state = await self._client.threads.get_state(thread_id, headers=self._headers)
+            # Not the state of the thread, where other runs may have gone on since.
+            state = await self._state_after(thread_id, run_id)
+        if state is None:
+            return Result(status, {}, error)
         return Result(status, values_of(state), error, pending_tool_calls(state))
 
     async def threads(self) -> list[sdk.Thread]:
@@ -203,6 +209,14 @@ class ServerApi:
                 thread_id=thread_id, metadata={**metadata}, if_exists="do_nothing", headers=self._headers
             )
         )
+
+    async def run(self, thread_id: str, run_id: str) -> sdk.Run:
+        """Return a run.
+
+        Raises:
+            Refused: if there is no such run of the caller's.
+        """
+        return await self._call(lambda: self._client.runs.get(thread_id, run_id, headers=self._headers))
 
     async def last_run(self, thread_id: str) -> sdk.Run | None:
         """Return the last run of a thread; None if there was none."""
@@ -320,15 +334,15 @@ def as_refusal(error: APIStatusError) -> Refused:
     return Refused(str(message), status=error.status_code)
 
 
-def failure(result: Result) -> Refused | None:
+def failure(result: Result) -> NoAnswer | None:
     """Return why a run has no answer, if it has none."""
     failed = result.output.get("__error__") or {}
     kind = result.error or failed.get("error") or "Error"
     if failed or result.status in ("error", "timeout"):
         # Only the name of an error crosses the API.
         misuse = issubclass(getattr(errors, kind, Exception), errors.Misuse)
-        return Refused(failed.get("message") or kind, status=400 if misuse else 500, code=kind)
+        return NoAnswer(failed.get("message") or kind, status=400 if misuse else 500, code=kind)
     outcome = result.output.get("outcome")
     if result.status == "interrupted" or outcome is None:
-        return Refused("the run was cancelled, or waits for a person", status=409, code="cancelled")
-    return Refused(outcome["reason"], status=502, code=outcome["status"]) if result.output["answer"] is None else None
+        return NoAnswer("the run was cancelled, or waits for a person", status=409, code=CANCELLED)
+    return NoAnswer(outcome["reason"], status=502, code=outcome["status"]) if result.output["answer"] is None else None

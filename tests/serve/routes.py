@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import httpx
 
+from reflective_agents.serve.run_key import RunKey
 from tests.serve.gate import answered, caller
 from tests.serve.rights import KEYS
 
@@ -35,8 +36,10 @@ thread  GET     /threads/{thread_id}/runs/{run_id}/join /threads/{thread_id}/run
 thread  GET     /live/threads/{thread:uuid} /live/threads/{thread:uuid}/events
 thread  POST    /threads/{thread_id}/state /threads/{thread_id}/history /threads/{thread_id}/state/checkpoint
 thread  POST    /threads/{thread_id}/runs/{run_id}/cancel /threads/{thread_id}/stream/events /live/threads/{thread:uuid}
+thread  GET     /v1/responses/{response_id} /v1/responses/{response_id}/input_items
+thread  POST    /v1/responses/{response_id}/cancel
 thread  PATCH   /threads/{thread_id}
-thread  DELETE  /threads/{thread_id} /threads/{thread_id}/runs/{run_id}
+thread  DELETE  /v1/responses/{response_id} /threads/{thread_id} /threads/{thread_id}/runs/{run_id}
 own     GET     /live/threads /live/strategies /v1/models /v1/models/{model:path}
 own     POST    /threads /threads/search /threads/prune /runs/cancel
 own     POST    /assistants /assistants/search /assistants/count
@@ -96,6 +99,8 @@ async def ask(http: httpx.AsyncClient, route: Route, **values: str) -> httpx.Res
     method, path = route
     for name in ("thread_id", "thread:uuid", "run_id", "assistant_id", "checkpoint_id", "cron_id", "graph_id"):
         path = path.replace(f"{{{name}}}", values.get(name.partition(":")[0].removesuffix("_id"), str(uuid4())))
+    key = RunKey(values.get("thread", str(uuid4())), values.get("run", str(uuid4())))
+    path = path.replace("{response_id}", key.id("resp"))
     path = path.replace("{namespace}", "x").replace("{operation_id}", "x")
     body: Any = {} if method in ("POST", "PUT", "PATCH", "ANY", "DELETE") else None
     if body is not None:

@@ -4,19 +4,23 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses import Response, ResponseItem, ResponseItemList, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from reflective_agents.serve.answering import Reply
-from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.refusals import NoAnswer, Refused
+from reflective_agents.serve.response_queries import ListQuery
+from reflective_agents.serve.response_records import MemoryRecords, ResponseRecord
 from reflective_agents.serve.responses import ResponseForm
-from reflective_agents.serve.responses_request import parse
+from reflective_agents.serve.responses_request import parse, with_answers
 from reflective_agents.serve.run_key import RunKey
+from reflective_agents.serve.runs import CANCELLED
 
 KEY = RunKey(str(uuid4()), str(uuid4()))
 USAGE = {"input_tokens": 3, "output_tokens": 4, "thinking_tokens": 1, "model_calls": 2, "cost": 0.5}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
 EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+ITEMS: TypeAdapter[Any] = TypeAdapter(ResponseItem)
 TEXT = Reply("One two.", [], False, USAGE)
 
 
@@ -25,7 +29,7 @@ def body(**fields: Any) -> dict[str, Any]:
 
 
 def messages(*items: Any, answers: dict[RunKey, str] | None = None) -> list[tuple[str, Any]]:
-    request = parse(body(input=[*items])).chat(answers or {})
+    request = parse(with_answers(body(input=[*items]), answers or {})).chat()
     return [(message["role"], message["content"]) for message in request.question()]
 
 
@@ -110,7 +114,7 @@ def test_another_id_names_nothing(key: str) -> None:
 
 
 def test_text_is_the_message_of_a_user() -> None:
-    assert [message["content"] for message in parse(body()).chat({}).question()] == ["Why?"]
+    assert [message["content"] for message in parse(body()).chat().question()] == ["Why?"]
 
 
 def test_items_are_messages() -> None:
@@ -141,7 +145,7 @@ def output(key: str) -> dict[str, Any]:
 
 def test_outputs_at_the_end_are_results() -> None:
     call = {"type": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"}
-    request = parse(body(input=[{"role": "user", "content": "Why?"}, call, output("1"), output("2")])).chat({})
+    request = parse(body(input=[{"role": "user", "content": "Why?"}, call, output("1"), output("2")])).chat()
     assert request.tool_results() == {"1": "The result of 1", "2": "The result of 2"}
 
 
@@ -155,7 +159,7 @@ def test_settings_are_those_of_chat_completions() -> None:
     tool = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}
     text = {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": True}}
     fields = {"model": "react:offline", "max_output_tokens": 99, "tools": [tool], "text": text}
-    context = parse(body(**fields, reasoning={"effort": "low", "summary": "auto"})).chat({}).context()
+    context = parse(body(**fields, reasoning={"effort": "low", "summary": "auto"})).chat().context()
     assert context == {
         "model": "offline",
         "max_answer_tokens": 99,
@@ -170,11 +174,67 @@ def test_what_codex_sends_is_accepted() -> None:
     parse(body(model="react", **fields, parallel_tool_calls=False, tool_choice="auto", reasoning=None, tools=[]))
 
 
+def test_the_input_is_listed_as_items() -> None:
+    call = {"type": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"}
+    image = {"type": "input_image", "image_url": "https://example.org/a.png"}
+    ask = {"role": "user", "content": [{"type": "input_text", "text": "Why?"}, image]}
+    answer = {"role": "assistant", "content": "So."}
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    unseen = {"type": "item_reference", "id": "rs_1"}
+    items = parse(body(input=[ask, answer, thought, unseen, call, output("1")])).input_items(KEY)
+    page = ResponseItemList.model_validate(ListQuery(order="asc").page(items))
+    assert [item.type for item in page.data] == [
+        "message",
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ]
+    assert [ITEMS.validate_python(item).type for item in items] == [item.type for item in page.data]
+    assert items[0]["content"][1] == {**image, "detail": "auto"}
+    assert items[1]["content"] == [{"type": "output_text", "text": "So.", "annotations": []}]
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "more"),
+    [({}, "cba", False), ({"order": "asc", "limit": 2}, "ab", True), ({"after": "b", "limit": 1}, "a", False)],
+)
+def test_items_are_listed_in_pages(query: dict[str, Any], found: str, more: bool) -> None:
+    page = ListQuery(**query).page([{"id": name} for name in "abc"])
+    assert [item["id"] for item in page["data"]] == [*found]
+    assert (page["first_id"], page["last_id"], page["has_more"]) == (found[0], found[-1], more)
+
+
+def test_what_follows_no_item_is_refused() -> None:
+    with pytest.raises(Refused) as refused:
+        ListQuery(after="d").page([{"id": "a"}])
+    assert refused.value.status == 404
+
+
+async def test_a_record_is_deleted_and_the_others_of_its_thread_are_counted() -> None:
+    records, other = MemoryRecords(), RunKey(KEY.thread_id, str(uuid4()))
+    record = ResponseRecord(body(), 1, {})
+    for key in (KEY, other, RunKey(str(uuid4()), str(uuid4()))):
+        await records.add(key, record)
+    assert await records.get(KEY) == record
+    assert await records.delete(KEY) == 1
+    assert await records.get(KEY) is None
+    assert await records.delete(other) == 0
+
+
+def test_a_cancelled_response_has_no_error() -> None:
+    form = ResponseForm(KEY, parse(body(background=True)))
+    failed = [*form.begin(), *form.fail(NoAnswer("Stopped.", code=CANCELLED))]
+    assert (EVENTS.validate_python(failed[-1]).type, form.whole()["status"]) == ("response.failed", "cancelled")
+    assert form.whole()["error"] is None
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
         ({"tools": [{"type": "web_search"}]}, "tools"),
-        ({"background": True}, "background"),
+        ({"background": True, "store": False}, "background"),
+        ({"input": [{"type": "item_reference", "id": "item_1"}]}, "input.0.item_reference.id"),
         ({"conversation": "conv_1"}, "conversation"),
         ({"include": ["message.output_text.logprobs"]}, "include"),
         ({"input": []}, "input"),
@@ -190,7 +250,7 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
     def read() -> None:
         request = parse(body(**fields))
         request.previous()
-        request.chat({})
+        request.chat()
 
     with pytest.raises(Refused) as refused:
         read()

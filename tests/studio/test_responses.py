@@ -1,11 +1,13 @@
 """OpenAI's own client on /v1/responses."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import openai
 import pytest
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
 from pydantic import BaseModel
 
 from reflective_agents.testing.openai_server import OpenAIServer
@@ -107,3 +109,84 @@ async def test_an_error_has_openais_form(responses: Any) -> None:
     assert refused.value.param == "tools"
     with pytest.raises(openai.NotFoundError):
         await responses.create(model="latz", input="Why?")
+
+
+async def test_a_stored_response_is_fetched_as_it_was_answered(responses: Any) -> None:
+    first = await responses.create(model="reflection", input="Why?", instructions="Be brief.", metadata={"a": "b"})
+    await responses.create(model="reflection", input="How?", previous_response_id=first.id)
+    assert (await responses.retrieve(first.id)).model_dump() == {
+        **first.model_dump(),
+        "completed_at": (await responses.retrieve(first.id)).completed_at,
+    }
+    [item] = (await responses.input_items.list(first.id)).data
+    assert (item.role, item.content[0].text) == ("user", "Why?")
+
+
+async def test_a_stream_is_taken_up_after_any_of_its_events(responses: Any) -> None:
+    stream = await responses.create(model="chain_of_thought", input="Why?", stream=True)
+    events = [event async for event in stream]
+    key = events[0].response.id
+    for after in (None, 0, 7, len(events) - 1):
+        rest = await responses.retrieve(key, stream=True, **({} if after is None else {"starting_after": after}))
+        numbers = [event.sequence_number async for event in rest]
+        assert numbers == [*range(0 if after is None else after + 1, len(events))]
+    again = [event async for event in await responses.retrieve(key, stream=True)]
+    assert [event.type for event in again] == [event.type for event in events]
+    assert again[-1].response.output == events[-1].response.output
+
+
+async def test_calls_that_were_answered_are_fetched_with_what_each_has_cost(responses: Any) -> None:
+    first = await responses.create(model="react", input=[ASK], tools=[WEATHER])
+    results: list[Any] = [
+        {"type": "function_call_output", "call_id": item.call_id, "output": "20 degrees"}
+        for item in first.output
+        if item.type == "function_call"
+    ]
+    second = await responses.create(model="react", input=results, tools=[WEATHER], previous_response_id=first.id)
+    for response in (first, second):
+        found = await responses.retrieve(response.id)
+        assert (found.output, found.usage, found.status) == (response.output, response.usage, "completed")
+    listed = await responses.input_items.list(second.id, order="asc", limit=1)
+    assert ([item.call_id for item in listed.data], listed.has_more) == ([results[0]["call_id"]], True)
+
+
+async def test_a_response_in_the_background_goes_on_alone(responses: Any) -> None:
+    waiting = await responses.create(model="reflection", input="A slow one.", background=True)
+    assert (waiting.status, waiting.output) == ("queued", [])
+    assert (await responses.retrieve(waiting.id)).status in ("queued", "in_progress")
+    while (response := await responses.retrieve(waiting.id)).status in ("queued", "in_progress"):  # noqa: ASYNC110 # of the server
+        await asyncio.sleep(0.2)
+    assert (response.status, response.output_text) == ("completed", "Answer to: A slow one.")
+    assert (await responses.cancel(waiting.id)).status == "completed"
+
+
+async def test_a_response_in_the_background_is_cancelled(responses: Any, openai_server: OpenAIServer) -> None:
+    stream = await responses.create(model="lats", input="A slow, unsolvable one.", background=True, stream=True)
+    key = (await anext(aiter(stream))).response.id
+    await stream.close()
+    await asyncio.sleep(0.5)
+    assert (await responses.retrieve(key)).status in ("queued", "in_progress")
+    assert (await responses.cancel(key)).status == "cancelled"
+    seen = len(openai_server.requests)
+    assert (await responses.retrieve(key)).status == "cancelled"
+    await asyncio.sleep(0.5)
+    assert len(openai_server.requests) == seen
+    first = await responses.create(model="chain_of_thought", input="Why?")
+    with pytest.raises(openai.BadRequestError):
+        await responses.cancel(first.id)
+
+
+async def test_the_last_response_takes_its_thread_along(responses: Any, client: LangGraphClient) -> None:
+    first = await responses.create(model="chain_of_thought", input="Why?")
+    second = await responses.create(model="chain_of_thought", input="How?", previous_response_id=first.id)
+    await responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        await responses.retrieve(first.id)
+    with pytest.raises(openai.NotFoundError):
+        await responses.create(model="chain_of_thought", input="Why?", previous_response_id=first.id)
+    third = await responses.create(model="chain_of_thought", input="And?", previous_response_id=second.id)
+    for response in (second, third):
+        assert await client.threads.get(response.thread_id)
+        await responses.delete(response.id)
+    with pytest.raises(NotFoundError):
+        await client.threads.get(first.thread_id)
