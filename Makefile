@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 RUN := --extra cli --extra documents --extra memory --extra postgres --extra tavily
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs notebooks outputs lock clean
+.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs wheel notebooks outputs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ serve: $(SERVE_VENV)/stamp ## Serve the graphs to any client of OpenAI's or Lang
 
 docs: $(VENV)/dev.stamp ## Build the documentation as a site, into site/
 	@$(BIN)/python -m notebooks.site
+
+wheel: $(VENV)/dev.stamp ## Build the wheel and the source archive, into dist/
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 notebooks: $(VENV)/dev.stamp ## Open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks

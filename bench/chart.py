@@ -78,21 +78,22 @@ def draw(lines: Mapping[str, Sequence[Point]]) -> str:
         parts.append(f'<g class="{"other" if number else "first"}"><polyline class="line" points="{way}"/>')
         parts += [f'<circle class="dot" cx="{x(cost)}" cy="{y(solved)}" r="4"/>' for cost, solved in points]
         end = points[-1]
-        parts.append(f'<text x="{x(end.cost) + 10}" y="{y(end.solved) + _shift(lines, label)}">{label}</text></g>')
+        right, down = _shift(lines, label)
+        parts.append(f'<text x="{x(end.cost) + right}" y="{y(end.solved) + down}">{label}</text></g>')
     parts.append(f'<text class="axis" x="8" y="{HEIGHT - 8}">recorded proposals of GPT-4; python -m bench.chart</text>')
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
     return "\n".join([head, f"<style>{STYLE}</style>", *parts, "</svg>"]) + "\n"
 
 
-def _shift(lines: Mapping[str, Sequence[Point]], label: str) -> int:
-    """Return by how many pixels a name moves: above a line that ends early, and off one that ends almost as high."""
+def _shift(lines: Mapping[str, Sequence[Point]], label: str) -> tuple[int, int]:
+    """Return where the name of a line begins, from its end, in pixels: above one that ends early, else beside it."""
     ends = {name: points[-1] for name, points in lines.items()}
     end = ends[label]
     if end.cost < max(cost for cost, _ in ends.values()):
-        return -10
+        return -30, -10
     beside = [other for other in ends.values() if other != end and other.cost == end.cost]
     near = [other.solved for other in beside if abs(other.solved - end.solved) < 4]
-    return 5 if not near else -3 if end.solved > near[0] else 13
+    return 10, 5 if not near else -3 if end.solved > near[0] else 13
 
 
 def main() -> None:

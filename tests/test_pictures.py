@@ -6,9 +6,8 @@ import re
 import pytest
 
 from bench.chart import CHART, SOURCE, curves, draw
-from bench.picture import PICTURE
+from bench.picture import PICTURE, run
 from bench.picture import draw as draw_terminal
-from bench.picture import run
 
 
 def test_the_chart_shows_the_published_figures() -> None:
