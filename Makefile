@@ -94,7 +94,7 @@ clean: ## Remove the environment and all caches
 # The project comes without build isolation, so that its build backend is the pinned one.
 $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing requirements/$*.txt into $(VENV) ..."
-	@$(PIP) --no-deps --require-hashes --requirement $<
+	@$(BIN)/python requirements/install.py $<
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/base.stamp # the development pins contain the basic ones
 
@@ -102,7 +102,7 @@ $(SERVE_VENV)/stamp: requirements/serve.txt pyproject.toml
 	@$(if $(SERVE_PYTHON),,echo "The server needs Python 3.12 or newer: make serve SERVE_PYTHON=<its path>"; exit 1)
 	@echo "Installing requirements/serve.txt into $(SERVE_VENV) ..."
 	@$(SERVE_PYTHON) -m venv $(SERVE_VENV)
-	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-deps --require-hashes --requirement $<
+	@$(SERVE_VENV)/bin/python requirements/install.py $<
 	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-build-isolation --no-deps --editable .
 	@touch $@
 
