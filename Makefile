@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 RUN := --extra cli --extra documents --extra memory --extra postgres --extra tavily
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs notebooks outputs lock clean
+.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs wheel notebooks outputs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -69,9 +69,10 @@ serve: $(SERVE_VENV)/stamp ## Serve the graphs to any client of OpenAI's or Lang
 	@LANGSMITH_TRACING=$${LANGSMITH_TRACING:-false} $(SERVE_VENV)/bin/python -m reflective_agents.serve $(ARGS)
 
 docs: $(VENV)/dev.stamp ## Build the documentation as a site, into site/
-	@$(BIN)/zensical build --strict
-	@$(BIN)/jupyter nbconvert --log-level WARN --to html --output-dir site/notebooks notebooks/*.ipynb
-	@sed -i.bak 's|"[./]*/notebooks/\([a-z_]*\)[.]ipynb"|"\1.html"|g' site/notebooks/index.html && rm site/notebooks/index.html.bak
+	@$(BIN)/python -m notebooks.site
+
+wheel: $(VENV)/dev.stamp ## Build the wheel and the source archive, into dist/
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
 
 notebooks: $(VENV)/dev.stamp ## Open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks
@@ -93,7 +94,7 @@ clean: ## Remove the environment and all caches
 # The project comes without build isolation, so that its build backend is the pinned one.
 $(VENV)/%.stamp: requirements/%.txt pyproject.toml | $(BIN)/pip
 	@echo "Installing requirements/$*.txt into $(VENV) ..."
-	@$(PIP) --no-deps --require-hashes --requirement $<
+	@$(BIN)/python requirements/install.py $<
 	@$(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@ $(VENV)/base.stamp # the development pins contain the basic ones
 
@@ -101,7 +102,7 @@ $(SERVE_VENV)/stamp: requirements/serve.txt pyproject.toml
 	@$(if $(SERVE_PYTHON),,echo "The server needs Python 3.12 or newer: make serve SERVE_PYTHON=<its path>"; exit 1)
 	@echo "Installing requirements/serve.txt into $(SERVE_VENV) ..."
 	@$(SERVE_PYTHON) -m venv $(SERVE_VENV)
-	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-deps --require-hashes --requirement $<
+	@$(SERVE_VENV)/bin/python requirements/install.py $<
 	@$(PIP:$(VENV)%=$(SERVE_VENV)%) --no-build-isolation --no-deps --editable .
 	@touch $@
 

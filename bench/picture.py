@@ -1,11 +1,21 @@
-"""Draws docs/run.svg, what `make run` looks like in a terminal: `python -m bench.picture`."""
+"""Draws the pictures of `make run`, in a terminal and as a page, and of a day in the town: `python -m bench.picture`.
+
+Pages are photographed in Chromium.
+"""
 
 import asyncio
+import os
 import re
-from io import StringIO
+import shutil
+import subprocess
+import sys
+import tempfile
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+from playwright.sync_api import sync_playwright
 from rich.console import Console
 from rich.text import Text
 
@@ -14,9 +24,14 @@ from reflective_agents.cli.progress import Progress
 from reflective_agents.cli.report import cost_line
 from reflective_agents.graphs.lats import graph
 from reflective_agents.state.settings.lats import LatsContext
+from reflective_agents.viewer.page import page
+from reflective_agents.viewer.picture import picture
 
 ROOT = Path(__file__).parent.parent
-PICTURE = ROOT / "docs" / "run.svg"
+DOCS = ROOT / "docs"
+PICTURE = DOCS / "run.svg"
+DESK, PHONE = (1200, 960), (390, 780)
+"""Widths and heights of windows, in pixels."""
 SETTINGS = {"model": "offline", "search": "local", "n": 3, "min_score": 0.95}
 
 
@@ -27,8 +42,8 @@ def question() -> str:
     return match[1]
 
 
-async def draw() -> str:
-    """Run LATS offline, and draw what the terminal shows in the end."""
+async def run() -> tuple[Progress, dict[str, Any]]:
+    """Run LATS offline; return what the terminal shows of it in the end, and the output."""
     progress = Progress(LatsContext.model_validate(SETTINGS))
     run_input = {"messages": [("user", question())]}
     result: dict[str, Any] = {}
@@ -38,6 +53,11 @@ async def draw() -> str:
             progress.add(data)
         else:
             result = data
+    return progress, result
+
+
+def draw(progress: Progress, result: dict[str, Any]) -> str:
+    """Draw what the terminal shows in the end."""
     console = Console(record=True, width=110, height=40, highlight=False, force_terminal=True, file=StringIO())
     console.print(Text("$ make run", style="bold"))
     console.print(progress)
@@ -48,14 +68,44 @@ async def draw() -> str:
     return re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)  # nothing is fetched
 
 
+def photograph(html: Path, image: Path, size: tuple[int, int]) -> None:
+    """Photograph an HTML page, in a window of this width and height.
+
+    Raises:
+        FileNotFoundError: if there is no Chromium.
+    """
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise FileNotFoundError("no chromium: install it, or run with --quick")
+    with sync_playwright() as driver:
+        window = driver.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        opened = window.new_page(viewport={"width": size[0], "height": size[1]})
+        opened.goto(html.as_uri())
+        opened.wait_for_timeout(1000)  # while it unfolds
+        drawn = Image.open(BytesIO(opened.screenshot())).convert("RGB")
+        window.close()
+    drawn.quantize(64).save(image, "PNG", optimize=True)
+
+
 def main() -> None:
-    """Write the picture; in the quick form only print it."""
+    """Write the pictures; in the quick form only print what the terminal shows."""
     options = parser_of("bench.picture", __doc__).parse_args()
-    svg = asyncio.run(draw())
+    progress, result = asyncio.run(run())
+    svg = draw(progress, result)
     if options.quick:
         print(svg)
-    else:
-        PICTURE.write_text(svg, "utf-8")
+        return
+    PICTURE.write_text(svg, "utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        tree, day = Path(folder, "tree.html"), Path(folder, "day.html")
+        tree.write_text(page(picture(result, "lats", LatsContext.model_validate(SETTINGS).exploration_weight)), "utf-8")
+        command = [Path(sys.executable).with_name("reflect"), "town", "--model", "offline", "--html", day]
+        subprocess.run(
+            command, check=True, cwd=folder, env={**os.environ, "XDG_DATA_HOME": folder}, capture_output=True
+        )
+        photograph(tree, DOCS / "tree.png", DESK)
+        photograph(tree, DOCS / "tree-phone.png", PHONE)
+        photograph(day, DOCS / "day.png", DESK)
 
 
 if __name__ == "__main__":

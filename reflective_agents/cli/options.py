@@ -142,12 +142,12 @@ def option(name: str, field: FieldInfo) -> inspect.Parameter:
         return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words, rich_help_panel=group))
     if field.default is not None:
         words = f"{words} Default: {field.default}."
-    info = typer.Option(flag, help=words, metavar=_metavar(field), rich_help_panel=group)
+    info = typer.Option(flag, help=words, metavar=metavar_of(field), rich_help_panel=group)
     return parameter(name, str | None, info)
 
 
-def _metavar(field: FieldInfo) -> str:
-    """Describe what may be written: the choices, or the kind of value with its bounds."""
+def metavar_of(field: FieldInfo) -> str:
+    """Describe what an option takes: the choices, or the kind of value with its bounds."""
     kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)] or [field.annotation]
     choices = [value for kind in [field.annotation, *kinds] if get_origin(kind) is Literal for value in get_args(kind)]
     choices += [name for mark in field.metadata if isinstance(mark, LowerStrategy) for name in mark.choices]
