@@ -14,11 +14,11 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import uuid4
 
 from langgraph_sdk import schema as sdk
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -55,8 +55,6 @@ _SHELL = Page(
 )
 _TITLE = 200
 """Characters of a question by which a thread is listed."""
-_MOST_FILES = 20
-"""Files that come with a question."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -200,33 +198,39 @@ async def ask(request: Request) -> Response:
         raise Refused("settings are an object", "settings")
     check_settings(settings_of(str(strategy)), settings)
     api, messages = ServerApi(request), [*_files(body.get("files") or []), {"role": "user", "content": question}]
-    thread = body.get("thread_id")
+    thread = str(body.get("thread_id") or "")
     if thread and body.get("edits"):
-        messages = [*_before(await api.state(str(thread)), body["edits"]), *messages]
-        thread = None
+        messages = [*_before(await api.state(thread), str(body["edits"])), *messages]
+        thread = ""
     if not thread:
-        thread = uuid4()
-        await api.create_thread(str(thread), {"strategy": str(strategy), "question": question[:_TITLE]})
-    begin = Begin(input={"messages": messages})
-    thread = str(thread)
-    run = await api.start(thread, str(strategy), begin, settings, tokens=True)
+        thread = str(uuid4())
+        await api.create_thread(thread, {"strategy": str(strategy), "question": question[:_TITLE]})
+    run = await api.start(thread, str(strategy), Begin(input={"messages": messages}), settings, tokens=True)
     return JSONResponse({"thread_id": thread, "run_id": run})
+
+
+class _File(BaseModel):
+    """A text that comes with a question."""
+
+    name: str = Field(max_length=_TITLE)
+    text: str = Field(pattern=r"\S")
+
+
+_FILES = TypeAdapter(Annotated[list[_File], Field(max_length=20)])
 
 
 def _files(files: Json) -> list[JsonObject]:
     """Return files as messages, each a text that the answer can cite."""
-    if not isinstance(files, list) or not all(isinstance(file, dict) for file in files) or len(files) > _MOST_FILES:
-        raise Refused(f"files are a list of at most {_MOST_FILES} objects", "files")
-    parts = [(file.get("name"), file.get("text")) for file in files]
-    if not all(isinstance(name, str) and isinstance(text, str) and text.strip() for name, text in parts):
-        raise Refused("a file has a name and a text, which is not empty", "files")
+    try:
+        read = _FILES.validate_python(files)
+    except ValidationError as error:
+        raise Refused("files: at most 20, each with a name and with a text that is not empty", "files") from error
     return [
-        {"role": "user", "content": text, "additional_kwargs": {HOLDS: ALONE, TITLE: str(name)[:_TITLE]}}
-        for name, text in parts
+        {"role": "user", "content": file.text, "additional_kwargs": {HOLDS: ALONE, TITLE: file.name}} for file in read
     ]
 
 
-def _before(state: sdk.ThreadState, question: Json) -> list[JsonObject]:
+def _before(state: sdk.ThreadState, question: str) -> list[JsonObject]:
     """Return the messages of a thread before a question."""
     messages: list[JsonObject] = values_of(state).get("messages") or []
     for number, message in enumerate(messages):

@@ -1,18 +1,19 @@
 """What the live page shows of a thread, computed from its state as the server's API returns it."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph_sdk.schema import Run, ThreadState
 
 from reflective_agents.nodes.evidence.long_questions import parts_of
 from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
-from reflective_agents.nodes.evidence.sources import all_results
+from reflective_agents.nodes.evidence.sources import results_in
+from reflective_agents.serve.policy import policy
 from reflective_agents.serve.runs import values_of
 from reflective_agents.state.context import Context
+from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
 from reflective_agents.state.settings.town import Town
@@ -20,6 +21,8 @@ from reflective_agents.town.page import TownPicture, town_picture
 from reflective_agents.town.report import portraits_of, spread
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
+from reflective_agents.web_search.corpus import open_corpus
+from reflective_agents.web_search.engines import choose_search
 
 # Lists of other purposes; the messages have a place of their own on the page.
 _NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
@@ -65,21 +68,40 @@ def passages_of(values: JsonMapping, url: str) -> list[str]:
         url: The address of the source.
     """
     messages = convert_to_messages(values.get("messages") or [])
-    if own := parts_of(messages, [url]):
+    if not any(url in split_references(message.text)[1].values() for message in messages if message.type == "ai"):
+        return []
+    if own := parts_of(cast(list[AnyMessage], messages), [url]):
         return [own[url]]
     whole, _, span = url.rpartition("char=")
     if text := (values.get("texts") or {}).get(whole[:-1]):
         begin, _, end = span.partition(",")
         if begin.isdecimal() and end.isdecimal():
             return [text["text"][int(begin) : int(end)]]
-    steps = [*(values.get("steps") or ()), *(values.get("tree") or {}).values()]
-    replies = [message for step in steps for message in step.get("messages") or () if message.get("type") == "tool"]
-    texts = [
-        json.dumps(values.get("sources") or []),
-        *(str(step.get("observation") or "") for step in steps),
-        *(str(reply.get("content")) for reply in replies),
-    ]
-    return [*dict.fromkeys(result["content"] for result in all_results(texts) if result["url"] == url)]
+    found = (result["content"] for result in _results({**values, "messages": []}) if result["url"] == url)
+    return [*dict.fromkeys(found)] or _in_corpus(url)
+
+
+def _results(value: Any) -> Iterator[JsonMapping]:
+    """Yield the search results in values: those of tools, wherever a strategy keeps them, and no others."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _results(part)
+    elif isinstance(value, dict) and isinstance(value.get("url"), str) and isinstance(value.get("content"), str):
+        yield value
+    elif isinstance(value, dict):
+        # Nothing else is read: what a model writes might look like a result.
+        replies = [value.get("observation"), value.get("content") if value.get("type") == "tool" else None]
+        for reply in replies:
+            yield from results_in(reply) if isinstance(reply, str) else ()
+        for part in value.values():
+            yield from _results(part)
+
+
+def _in_corpus(url: str) -> list[str]:
+    """Return the passages of a document in the operator's corpus, if searches of callers may find them."""
+    operators, settings = SearchContext(), policy().settings
+    searched = settings is None or "search" in settings or choose_search(operators.search)[0] == "local"
+    return open_corpus(operators.corpus).document(url) if searched and url.startswith("corpus:") else []
 
 
 def messages_given(run: Run) -> list[BaseMessage]:
