@@ -45,7 +45,7 @@ from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, o
 from reflective_agents.viewer.page import VIEWER, Page, assets, page
 
 _FOLDER = Path(__file__).parent / "page"
-_SCRIPTS = ("api.js", "growing.js", "form.js", "chat.js", "steering.js", "live.js")
+_SCRIPTS = ("api.js", "growing.js", "form.js", "markdown.js", "chat.js", "files.js", "steering.js", "live.js")
 _SHELL = Page(
     _FOLDER / "live.html",
     "Reflective agents, live",

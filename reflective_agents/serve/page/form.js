@@ -25,8 +25,14 @@ function chooseStrategy(name) {
 /** Show the settings of the chosen strategy. */
 function fillSettings() {
   const chosen = strategies.get(document.getElementById("strategy").value);
-  document.getElementById("hint").textContent = chosen ? `${chosen.does} Use it when ${chosen.use_when}.` : "";
+  const about = chosen ? [chosen.does, `Use it when ${chosen.use_when}.`, modelOf(chosen)] : [];
+  write(document.getElementById("hint"), about.join(" "));
   document.getElementById("settings").replaceChildren(...(chosen?.settings ?? []).map(field));
+}
+
+function modelOf({ model }) {
+  if (model !== "offline") return model ? `Model: ${model}.` : "";
+  return "No model is configured: the offline model answers, which is no language model and copies sentences that it finds.";
 }
 
 function field([name, schema]) {
