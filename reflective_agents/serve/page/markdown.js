@@ -232,7 +232,7 @@ function marked(found, text, open) {
   const [before, after] = [text[found.index - 1] ?? " ", text[end] ?? " "];
   const inWord = found[0][0] === "_" && /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after);
   if (inWord || before === found[0][0] || after === found[0][0]) return [[found[0]], end];
-  const marks = found[0].length === 3 ? [found[0].slice(0, 2), found[0][0]] : [found[0]];
+  const marks = found[0].length === 3 ? [found[0][0], found[0].slice(0, 2)] : [found[0]];
   if (/\S/.test(before)) {
     const order = marks.every((mark) => open.some((one) => one.mark === mark)) ? innermostFirst(marks, open) : [];
     for (const mark of order) close(mark, open);
