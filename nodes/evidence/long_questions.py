@@ -16,6 +16,7 @@ from reflective_agents.models.images import images_of
 from reflective_agents.nodes.evidence.long_texts import (
     ALONE,
     HOLDS,
+    TITLE,
     LongTexts,
     context_tokens_of,
     longest_prompt,
@@ -72,9 +73,14 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
 
 
 def is_long(message: BaseMessage) -> bool:
-    """Tell whether a message of the user's is so long that it may be shown in part."""
+    """Tell whether a message of the user's is so long that it may be shown in part, or is a text to be cited."""
     text = message.content if isinstance(message.content, str) else message.text
-    return message.type == "human" and len(text) > ALWAYS_WHOLE
+    return message.type == "human" and (len(text) > ALWAYS_WHOLE or _is_text(message))
+
+
+def _is_text(message: BaseMessage) -> bool:
+    """Tell whether a message is a text that asks nothing: its parts have numbers by which they are cited."""
+    return message.additional_kwargs.get(HOLDS) == ALONE
 
 
 def longest_message(context: Context) -> int:
@@ -91,8 +97,8 @@ def words_of(message: BaseMessage) -> str:
 
 def parts_of(messages: Sequence[AnyMessage], urls: Iterable[str]) -> dict[str, str]:
     """Return the parts of long messages that have these addresses, by address."""
-    texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage)]
-    by_url = {text_url(SCHEME, text): text for text in texts if len(text) > ALWAYS_WHOLE}
+    texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage) and is_long(message)]
+    by_url = {text_url(SCHEME, text): text for text in texts}
     parts: dict[str, str] = {}
     for url in urls:
         part = _PART.fullmatch(url)
@@ -110,7 +116,8 @@ def holds_text(messages: Sequence[AnyMessage]) -> bool:
 def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
     """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
     size = len(message.text)
-    if not isinstance(message, HumanMessage) or _fits(message.text, most):
+    is_shown = _fits(message.text, most) and not _is_text(message)
+    if not isinstance(message, HumanMessage) or is_shown:
         return message
     if refuses and size > MOST_CHARACTERS:
         raise Misuse(prompts.TOO_LONG.format(characters=size, most=MOST_CHARACTERS))
@@ -118,8 +125,9 @@ def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool)
     if refuses and not question:
         raise Misuse(prompts.NO_QUESTION.format(characters=size))
     url = text_url(SCHEME, text)
-    texts.give(url, LongText(title=f"{' '.join(text[:40].split())} ...", text=text), message.id)
-    about = prompts.GIVEN.format(characters=len(text), url=url)
+    title = str(message.additional_kwargs.get(TITLE) or f"{' '.join(text[:40].split())} ...")
+    texts.give(url, LongText(title=title, text=text), message.id)
+    about = (prompts.NAMED if _is_text(message) else prompts.GIVEN).format(characters=len(text), url=url, title=title)
     return _showing(message, question, f"{question}\n\n{about}".strip())
 
 

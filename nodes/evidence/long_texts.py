@@ -50,6 +50,8 @@ HOLDS = "holds"
 """Marks a message of another strategy's that holds a long text of the user's."""
 ALONE, AND_QUESTION = "text", "text and question"
 """What it holds: a text that asks nothing, whatever it ends with, or a question beside it."""
+TITLE = "title"
+"""Where a message that holds a text alone says what that is called: the name of a file, for example."""
 _OVERHEAD = 250
 """Bytes of a result beside its text, about."""
 
@@ -102,12 +104,16 @@ class LongTexts:
     def as_messages(self, without: Container[str | None]) -> list[AnyMessage]:
         """Return the user's texts as messages that hold nothing else, but for those of some messages, by their ids."""
         urls = [url for url, message in sorted(self._given.items()) if message not in without]
-        return [HumanMessage(self._texts[url]["text"], additional_kwargs={HOLDS: ALONE}) for url in urls]
+        texts = (self._texts[url] for url in urls)
+        return [HumanMessage(each["text"], additional_kwargs={HOLDS: ALONE, TITLE: each["title"]}) for each in texts]
 
     async def given_parts(self, query: str) -> list[JsonObject]:
         """Return what is shown of the user's texts within one share: their beginnings, and the passages that fit best.
         Of many texts no beginning is shown: their messages name them."""
         urls = sorted(self._given)
+        spans = {url: Span(0, len(self._texts[url]["text"])) for url in urls}
+        if sum(_bytes(self._texts[url]["text"]) + _OVERHEAD for url in urls) <= self.most_shown:
+            return [self._part(url, span) for url, span in spans.items()]
         if len(urls) == 1:
             return await self.parts(urls[0], query, self.most_shown)
         each, left = self.most_shown // SHARE // len(urls), self.most_shown

@@ -5,30 +5,36 @@ it shows comes from the server's own API, requested with the key of whoever look
     /live/strategies                           the strategies, with their settings
     /live/threads                              the caller's threads; POST asks a question
     /live/threads/{thread}                     a thread, as data; POST steers it
+    /live/threads/{thread}/passages?url=...    what a source of its answers says
     /live/threads/{thread}/events              what happens in its last run, from the first event on
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from uuid import uuid4
 
 from langgraph_sdk import schema as sdk
-from pydantic import ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from reflective_agents.models.providers import choose_model
+from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
 from reflective_agents.serve.answering import read_json, with_refusals
 from reflective_agents.serve.chat_request import check_settings
+from reflective_agents.serve.engine import IN_AEGRA
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, Result, ServerApi, Token, failure, values_of
 from reflective_agents.serve.streaming import event
-from reflective_agents.serve.thread_view import thread_view
-from reflective_agents.state.errors import Misuse
+from reflective_agents.serve.thread_view import messages_given, passages_of, thread_view
+from reflective_agents.state.context import Context
+from reflective_agents.state.errors import Misuse, UnknownModel
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.policy import operators_settings
 from reflective_agents.state.settings import settings_of, strategy_names
@@ -39,7 +45,7 @@ from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, o
 from reflective_agents.viewer.page import VIEWER, Page, assets, page
 
 _FOLDER = Path(__file__).parent / "page"
-_SCRIPTS = ("api.js", "growing.js", "form.js", "chat.js", "steering.js", "live.js")
+_SCRIPTS = ("api.js", "growing.js", "form.js", "markdown.js", "chat.js", "files.js", "steering.js", "live.js")
 _SHELL = Page(
     _FOLDER / "live.html",
     "Reflective agents, live",
@@ -91,28 +97,79 @@ def _description(name: str) -> JsonObject:
         "name": name,
         "does": schema.does,
         "use_when": schema.use_when,
+        "model": _model_of(schema),
         "settings": [*fields.items()],
     }
 
 
+def _model_of(schema: type[Context]) -> str:
+    """Return the model that answers where a request names none; nothing if none was configured rightly."""
+    try:
+        return str(choose_model(schema().model)[0])
+    except UnknownModel:
+        return ""
+
+
 async def threads(request: Request) -> Response:
     """List the threads of the caller."""
-    return JSONResponse([_summary(thread) for thread in await ServerApi(request).threads()])
+    api = ServerApi(request)
+    return JSONResponse(await asyncio.gather(*(_summary(api, thread) for thread in await api.threads())))
 
 
-def _summary(thread: sdk.Thread) -> dict[str, str]:
+async def _summary(api: ServerApi, thread: sdk.Thread) -> dict[str, str]:
+    """Return what the list says of a thread. Its last run tells what the thread does not."""
     metadata = thread.get("metadata") or {}
+    question = metadata.get("question") or metadata.get("thread_name") or ""
+    key = str(thread["thread_id"]), str(thread["updated_at"])
+    if thread["status"] == "busy" and question:
+        status = "running"
+    elif key in _summaries:
+        status, its_question = _summaries[key]
+        question = question or its_question
+    else:
+        run = await api.last_run(key[0])
+        status = _status(thread, run)
+        question = question or (_title(run) if run else "")
+        if status != "running":
+            _summaries[key] = status, question
+        while len(_summaries) > _MOST_SUMMARIES:
+            _summaries.popitem(last=False)
     return {
-        "thread_id": str(thread["thread_id"]),
-        "status": thread["status"],
-        "updated": str(thread["updated_at"]),
+        "thread_id": key[0],
+        "status": status,
+        "updated": key[1],
         "strategy": metadata.get("strategy") or metadata.get("graph_id") or "",
-        "question": metadata.get("question") or "",
+        "question": question,
     }
 
 
+_MOST_SUMMARIES = 10_000
+_summaries = OrderedDict[tuple[str, str], tuple[str, str]]()
+"""Status and question of threads that are at rest, by their ids and the time of their last change."""
+
+
+def _status(thread: sdk.Thread, run: sdk.Run | None) -> str:
+    """Return how far a thread is. Neither server tells a paused run from one that has ended by the thread alone."""
+    if thread["status"] == "busy":
+        return "running"
+    if run is None:
+        return "empty"
+    if thread["status"] == "error" or run["status"] in ("error", "timeout"):
+        return "error"
+    # Aegra calls a thread "interrupted" only if it waits, `langgraph dev` only a run that was cancelled.
+    waits = thread["status"] == "interrupted" and (IN_AEGRA or run["status"] != "interrupted")
+    if waits:
+        return "waiting"
+    return "paused" if run["status"] == "interrupted" else "ended"
+
+
+def _title(run: sdk.Run) -> str:
+    return next((given.text[:_TITLE] for given in messages_given(run) if given.type == "human"), "")
+
+
 async def ask(request: Request) -> Response:
-    """Ask a question: on a new thread, or on the one that is named."""
+    """Ask a question: on a new thread, or on the one that is named. A question that takes the place of another one
+    (`edits`) is asked on a new thread, after all that came before the other: what has become of that stays."""
     body = await read_json(request)
     strategy, question, settings = body.get("strategy"), body.get("question"), body.get("settings") or {}
     if strategy not in strategy_names() or not policy().offers(str(strategy)):
@@ -122,12 +179,52 @@ async def ask(request: Request) -> Response:
     if not isinstance(settings, dict):
         raise Refused("settings are an object", "settings")
     check_settings(settings_of(str(strategy)), settings)
-    api, thread = ServerApi(request), str(body.get("thread_id") or uuid4())
-    if not body.get("thread_id"):
+    api, messages = ServerApi(request), [*_files(body.get("files") or []), {"role": "user", "content": question}]
+    thread = str(body.get("thread_id") or "")
+    if thread and body.get("edits"):
+        messages = [*_before(await api.state(thread), str(body["edits"])), *messages]
+        thread = ""
+    if not thread:
+        thread = str(uuid4())
         await api.create_thread(thread, {"strategy": str(strategy), "question": question[:_TITLE]})
-    begin = Begin(input={"messages": [{"role": "user", "content": question}]})
-    run = await api.start(thread, str(strategy), begin, settings, tokens=True)
+    run = await api.start(thread, str(strategy), Begin(input={"messages": messages}), settings, tokens=True)
     return JSONResponse({"thread_id": thread, "run_id": run})
+
+
+class _File(BaseModel):
+    """A text that comes with a question."""
+
+    name: str = Field(max_length=_TITLE)
+    text: str = Field(pattern=r"\S")
+
+
+_FILES = TypeAdapter(Annotated[list[_File], Field(max_length=20)])
+
+
+def _files(files: Json) -> list[JsonObject]:
+    """Return files as messages, each a text that the answer can cite."""
+    try:
+        read = _FILES.validate_python(files)
+    except ValidationError as error:
+        raise Refused("files: at most 20, each with a name and with a text that is not empty", "files") from error
+    return [
+        {"role": "user", "content": file.text, "additional_kwargs": {HOLDS: ALONE, TITLE: file.name}} for file in read
+    ]
+
+
+def _before(state: sdk.ThreadState, question: str) -> list[JsonObject]:
+    """Return the messages of a thread before a question."""
+    messages: list[JsonObject] = values_of(state).get("messages") or []
+    for number, message in enumerate(messages):
+        if message.get("id") == question:
+            return messages[:number]
+    raise Refused("that question is not on this thread", "edits", status=404)
+
+
+async def passages(request: Request) -> Response:
+    """Return what a source of an answer says, as far as its thread holds it."""
+    values = values_of(await ServerApi(request).state(request.path_params["thread"]))
+    return JSONResponse(await asyncio.to_thread(passages_of, values, request.query_params.get("url", "")))
 
 
 async def thread(request: Request) -> Response:
@@ -217,5 +314,6 @@ routes = [
     Route("/live/threads", with_refusals(ask), methods=["POST"]),
     Route("/live/threads/{thread:uuid}", with_refusals(thread)),
     Route("/live/threads/{thread:uuid}", with_refusals(steer), methods=["POST"]),
+    Route("/live/threads/{thread:uuid}/passages", with_refusals(passages)),
     Route("/live/threads/{thread:uuid}/events", with_refusals(events)),
 ]

@@ -1,12 +1,19 @@
 """What the live page shows of a thread, computed from its state as the server's API returns it."""
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph_sdk.schema import Run, ThreadState
 
+from reflective_agents.nodes.evidence.long_questions import parts_of
+from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
+from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
+from reflective_agents.nodes.evidence.sources import results_in
+from reflective_agents.serve.policy import policy
 from reflective_agents.serve.runs import values_of
 from reflective_agents.state.context import Context
+from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
 from reflective_agents.state.settings.town import Town
@@ -14,6 +21,8 @@ from reflective_agents.town.page import TownPicture, town_picture
 from reflective_agents.town.report import portraits_of, spread
 from reflective_agents.tree_search.steering import changes_in
 from reflective_agents.viewer.picture import Aggregate, Picture, picture
+from reflective_agents.web_search.corpus import open_corpus
+from reflective_agents.web_search.engines import choose_search
 
 # Lists of other purposes; the messages have a place of their own on the page.
 _NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
@@ -31,13 +40,15 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
     values = values_of(state)
     strategy = values.get("strategy", "")
     messages = convert_to_messages(values.get("messages") or [])
+    unstored = [] if run is None or _has_stored(state, run) else messages_given(run)
+    quotes = _quotes(values)
     return {
         "strategy": strategy,
         "status": _status(state, values, run),
         "events": values.get("events") or 0,
         "changes": changes_in(values),
         "steps": len(values.get("log") or []),
-        "messages": [{"type": message.type, "text": message.text} for message in messages if message.text],
+        "messages": [_message(message, quotes) for message in [*messages, *unstored] if message.text],
         "outcome": values.get("outcome"),
         "usage": values.get("usage"),
         "settings": values.get("settings") or {},
@@ -49,6 +60,103 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
     }
 
 
+def passages_of(values: JsonMapping, url: str) -> list[str]:
+    """Return what a source says that an answer of a thread cites, as the run was shown it; nothing that is not kept.
+
+    Args:
+        values: The values of the thread.
+        url: The address of the source.
+    """
+    messages = convert_to_messages(values.get("messages") or [])
+    if not any(url in split_references(message.text)[1].values() for message in messages if message.type == "ai"):
+        return []
+    if own := parts_of(cast(list[AnyMessage], messages), [url]):
+        return [own[url]]
+    whole, _, span = url.rpartition("char=")
+    if text := (values.get("texts") or {}).get(whole[:-1]):
+        begin, _, end = span.partition(",")
+        if begin.isdecimal() and end.isdecimal():
+            return [text["text"][int(begin) : int(end)]]
+    found = (result["content"] for result in _results({**values, "messages": []}) if result["url"] == url)
+    return [*dict.fromkeys(found)] or _in_corpus(url)
+
+
+def _results(value: Any) -> Iterator[JsonMapping]:
+    """Yield the search results in values: those of tools, wherever a strategy keeps them, and no others."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _results(part)
+    elif isinstance(value, dict) and isinstance(value.get("url"), str) and isinstance(value.get("content"), str):
+        yield value
+    elif isinstance(value, dict):
+        # Nothing else is read: what a model writes might look like a result.
+        replies = [value.get("observation"), value.get("content") if value.get("type") == "tool" else None]
+        for reply in replies:
+            yield from results_in(reply) if isinstance(reply, str) else ()
+        for part in value.values():
+            yield from _results(part)
+
+
+def _in_corpus(url: str) -> list[str]:
+    """Return the passages of a document in the operator's corpus, if searches of callers may find them."""
+    operators, settings = SearchContext(), policy().settings
+    searched = settings is None or "search" in settings or choose_search(operators.search)[0] == "local"
+    return open_corpus(operators.corpus).document(url) if searched and url.startswith("corpus:") else []
+
+
+def messages_given(run: Run) -> list[BaseMessage]:
+    """Return the messages that a run was given; none if it was given no question, or none that can be read."""
+    # Where they stand depends on the server: `langgraph dev` has them among what it calls the graph with.
+    stored = cast(JsonMapping, run)
+    given = (stored.get("kwargs") or stored).get("input")
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    try:
+        return convert_to_messages(messages if isinstance(messages, list) else [messages] if messages else [])
+    except (ValueError, TypeError, NotImplementedError):  # the run refuses them with a reason
+        return []
+
+
+def _has_stored(state: ThreadState, run: Run) -> bool:
+    """Tell whether a run has stored what it was asked."""
+    metadata = state.get("metadata") or {}
+    return metadata.get("run_id") == run["run_id"] and metadata.get("source") != "input"
+
+
+def _message(message: BaseMessage, quotes: Mapping[str, list[str]]) -> JsonObject:
+    """Return a message of a person, or an answer apart from its sources, as the page shows it."""
+    shown: JsonObject = {"id": message.id, "type": message.type, "text": message.text}
+    if message.additional_kwargs.get(HOLDS) == ALONE:
+        text = message.text[:_MAX_TEXT]
+        return shown | {
+            "file": str(message.additional_kwargs.get(TITLE) or ""),
+            "size": len(message.text),
+            "text": text,
+        }
+    if message.type != "ai":
+        return shown
+    shown["text"], listed = split_references(message.text)
+    titles = titles_in(message.text)
+    about = message.response_metadata
+    return shown | {
+        "strategy": about.get("strategy", ""),
+        "model": about.get("model_name", ""),
+        "note": about.get("note", ""),
+        "sources": [
+            {"number": number, "url": url, "title": titles.get(url, ""), "words": quotes.get(str(number), [])}
+            for number, url in listed.items()
+        ],
+    }
+
+
+def _quotes(values: JsonMapping) -> dict[str, list[str]]:
+    """Return the words of sources that support the last answer, by their numbers."""
+    quotes: dict[str, list[str]] = {}
+    for sentence in (values.get("support") or {}).get("sentences") or []:
+        for number in sentence["cites"]:
+            quotes.setdefault(number, []).extend(filter(None, [sentence.get("words")]))
+    return quotes
+
+
 def _status(state: ThreadState, values: JsonMapping, run: Run | None) -> str:
     if run is not None and run["status"] in ("pending", "running"):
         return "running"
@@ -58,6 +166,8 @@ def _status(state: ThreadState, values: JsonMapping, run: Run | None) -> str:
         return "error"
     if state.get("next"):
         return "paused"
+    if run is not None and run["status"] == "interrupted" and not _has_stored(state, run):
+        return "stopped"
     return "ended" if values.get("outcome") else "empty"
 
 

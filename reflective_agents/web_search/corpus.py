@@ -55,6 +55,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
     title, text, content = '', tokenize = "{TOKENIZER}"
 );
 """
+_SCHEME = "corpus:"
 _FORMAT = 2  # raise it when the schema or the splitting changes: older index files are then left alone
 
 Stamp = tuple[int, int]
@@ -84,9 +85,7 @@ class Corpus:
             BadCorpus: if the folder has gone, or not one file in it could be read.
         """
         terms = terms_of(query)
-        path = _index_file(self.folder)
-        with self._lock:
-            self._refresh(path)
+        path = self._refreshed()
         if not terms:
             return []
         with closing(_connect(path, "rw")) as index:
@@ -97,6 +96,29 @@ class Corpus:
                 (" OR ".join(f'"{term}"' for term in terms), max_results * 10),
             ).fetchall()
         return _spread(rows)[:max_results]
+
+    def document(self, url: str) -> list[str]:
+        """Return the passages of one document, in its order. Blocks: call it from a thread.
+
+        Args:
+            url: its address, as in the results of a search.
+
+        Returns:
+            The passages; none if there is no such document.
+
+        Raises:
+            BadCorpus: as `search`.
+        """
+        with closing(_connect(self._refreshed(), "rw")) as index:
+            rows = index.execute("SELECT text FROM passages WHERE path = ? ORDER BY id", (url.removeprefix(_SCHEME),))
+            return [text for (text,) in rows]
+
+    def _refreshed(self) -> Path:
+        """Return the file of the index, brought up to date with the folder."""
+        path = _index_file(self.folder)
+        with self._lock:
+            self._refresh(path)
+        return path
 
     def _refresh(self, path: Path) -> None:
         """Bring the index up to date with the folder."""
@@ -246,7 +268,7 @@ def _spread(rows: list[tuple[str, str, str]]) -> list[SearchResult]:
     for title, path, text in rows:
         shown[path] += 1
         if shown[path] <= PASSAGES_PER_DOCUMENT:
-            results.append(SearchResult(title=title, url=f"corpus:{path}", content=text))
+            results.append(SearchResult(title=title, url=f"{_SCHEME}{path}", content=text))
     return results
 
 

@@ -20,7 +20,7 @@ class Ending:
     async def last_run(self, _: str) -> dict[str, Any]:
         await asyncio.sleep(0)
         self.ended = True
-        return {"status": "success"}
+        return {"run_id": "1", "status": "success"}
 
     async def state(self, _: str) -> dict[str, Any]:
         values = {"strategy": "reflection", "messages": [], "outcome": {"status": "solved", "reason": "accepted"}}

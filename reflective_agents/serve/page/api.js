@@ -6,7 +6,12 @@ const key = {
 };
 
 /** What went wrong, in the server's words. */
-class Refused extends Error {}
+class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
 
 async function ask(path, body, signal) {
   const headers = key.get() ? { authorization: `Bearer ${key.get()}` } : {};
@@ -14,7 +19,7 @@ async function ask(path, body, signal) {
   const answer = await fetch(`/live/${path}`, { headers, signal, ...sent });
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({}));
-  throw new Refused(said.error?.message ?? `the server answers ${answer.status}`);
+  throw new Refused(said.error?.message ?? `the server answers ${answer.status}`, answer.status);
 }
 
 async function get(path) {

@@ -3,19 +3,93 @@
 const MOST_EVENTS = 400;
 const TEXT = { class: "text", dir: "auto" };
 
-/** Show the messages of a thread, and the answer as it is written. */
-function showSaid(messages, answer) {
+/** Show the messages of a thread, and the answer as it is written. `edit` is called with a question that is clicked. */
+function showSaid(messages, answer, edit) {
   const list = document.getElementById("said");
   const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
   const shown = [...messages, ...(answer ? [{ type: "ai", text: answer, open: true }] : [])];
-  shown.forEach(({ type, text, open }, place) => {
-    const made = list.children[place] ?? list.appendChild(el("li", {}, el("span", { class: "who" }), el("div", TEXT)));
-    set(made, "class", open ? `${type} open` : type);
-    write(made.firstChild, type === "human" ? "You" : "Answer");
-    write(made.lastChild, text);
+  shown.forEach((message, place) => {
+    const made = list.children[place] ?? list.appendChild(el("li"));
+    const all = JSON.stringify(message);
+    if (made.shows === all) return; // what is open, focused or selected in it stays so
+    made.shows = all;
+    set(made, "class", message.file === undefined ? message.type : "file");
+    made.classList.toggle("open", Boolean(message.open));
+    made.replaceChildren(...partsOf(message, edit));
   });
   while (list.childElementCount > shown.length) list.lastElementChild.remove();
   if (atEnd) list.scrollTop = list.scrollHeight;
+}
+
+function partsOf(message, edit) {
+  if (message.file !== undefined) {
+    const name = `${message.file || "A text"} · ${counted(message.size, "character")}`;
+    return [el("details", {}, el("summary", { dir: "auto" }, name), el("div", TEXT, message.text))];
+  }
+  if (message.type === "ai") return answerParts(message);
+  const button = el("button", { type: "button", class: "quiet" }, "Edit and ask again");
+  button.addEventListener("click", () => edit(message));
+  return [el("div", { class: "who" }, "You", button), el("div", TEXT, message.text)];
+}
+
+function answerParts(message) {
+  const sources = new Map((message.sources ?? []).map((source) => [source.number, source]));
+  const body = el("div", { class: "text markdown", dir: "auto" }, markdown(message.text, (numbers) => citation(numbers, sources)));
+  const copy = el("button", { type: "button", class: "quiet copy" }, "Copy");
+  copy.addEventListener("click", () => copied(copy, message.text, body));
+  const by = [message.strategy || "Answer", message.note || message.model].filter(Boolean).join(" · ");
+  const list = [...sources.values()].map((source) => el("li", { value: source.number }, sourceButton(source, titleOf(source))));
+  return [el("div", { class: "who" }, el("span", {}, by), copy), body, list.length ? el("ol", { class: "sources" }, list) : ""];
+}
+
+/** The numbers of sources as links to what these say; nothing if they are something else. */
+function citation(numbers, sources) {
+  if (!numbers.every((number) => sources.has(number))) return null;
+  const buttons = numbers.map((number) => sourceButton(sources.get(number), String(number)));
+  return el("span", { class: "cites" }, "[", buttons.flatMap((button, place) => (place ? [", ", button] : [button])), "]");
+}
+
+function sourceButton(source, label) {
+  const button = el("button", { type: "button", class: "link", title: titleOf(source) }, label);
+  button.addEventListener("click", () => showSource(source).catch(complain));
+  return button;
+}
+
+function titleOf({ title, url }) {
+  return title || url;
+}
+
+/** Open what the run was shown of a source, with the words marked that support the answer. */
+async function showSource(source) {
+  const dialog = document.getElementById("passage");
+  const place = document.getElementById("passage-text");
+  const address = document.getElementById("passage-address");
+  write(document.getElementById("passage-title"), titleOf(source));
+  address.replaceChildren(isAddress(source.url) ? link(withFragment(source), [source.url]) : source.url);
+  place.replaceChildren("…");
+  if (!dialog.open) dialog.showModal();
+  const passages = await get(`threads/${open.id}/passages?url=${encodeURIComponent(source.url)}`);
+  const none = "What the run has read there is not kept.";
+  place.replaceChildren(...(passages.length ? passages : [none]).map((text) => el("p", { dir: "auto" }, highlighted(text, source.words))));
+  place.querySelector("mark")?.scrollIntoView({ block: "center" });
+}
+
+/** The address of a page at the words that support the answer, where the browser can find them. */
+function withFragment({ url, words }) {
+  if (!words.length || url.includes("#")) return url;
+  return `${url}#:~:text=${encodeURIComponent(words[0].slice(0, 300)).replaceAll("-", "%2D")}`;
+}
+
+function highlighted(text, words) {
+  const found = words.map((quote) => [text.indexOf(quote), quote.length]).filter(([begin, size]) => begin >= 0 && size);
+  const parts = [];
+  let at = 0;
+  for (const [begin, size] of found.toSorted(([a], [b]) => a - b)) {
+    if (begin < at) continue;
+    parts.push(text.slice(at, begin), el("mark", {}, text.slice(begin, begin + size)));
+    at = begin + size;
+  }
+  return [...parts, text.slice(at)];
 }
 
 /** One line for an event. */

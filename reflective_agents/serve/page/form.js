@@ -25,7 +25,8 @@ function chooseStrategy(name) {
 /** Show the settings of the chosen strategy. */
 function fillSettings() {
   const chosen = strategies.get(document.getElementById("strategy").value);
-  document.getElementById("hint").textContent = chosen ? `${chosen.does} Use it when ${chosen.use_when}.` : "";
+  const about = chosen ? [chosen.does, `Use it when ${chosen.use_when}.`, modelOf(chosen)] : [];
+  write(document.getElementById("hint"), about.join(" "));
   document.getElementById("settings").replaceChildren(...groups(chosen?.settings ?? []));
 }
 
@@ -36,6 +37,11 @@ function groups(settings) {
     const fields = settings.filter(([, schema]) => schema.group === name).map(field);
     return el("details", { class: "group", open: index === 0 }, el("summary", {}, name), ...fields);
   });
+}
+
+function modelOf({ model }) {
+  if (model !== "offline") return model ? `Model: ${model}.` : "";
+  return "No model is configured: the offline model answers, which is no language model and copies sentences that it finds.";
 }
 
 function field([name, schema]) {

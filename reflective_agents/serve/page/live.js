@@ -10,10 +10,19 @@ const NOTHING = { status: "empty", strategy: "", steps: 0, messages: [], lists: 
 
 let open = null;
 
-/** A thread that is looked at. */
+/** Questions that show what the page can do, if their strategy is offered. */
+const EXAMPLES = [
+  ["lats", "What is reflection in AI agents, and what does it cost?"],
+  ["react", "Who proposed Reflexion, and how does it work?"],
+  ["plan", "How do generative agents remember and plan?"],
+];
+
+/** A thread that is looked at, with the messages that were just `sent` to it. */
 class Open {
-  constructor(id) {
+  constructor(id, sent = []) {
     this.id = id;
+    this.sent = sent;
+    this.expected = sent.length;
     this.left = new AbortController();
     this.known = { ...NOTHING };
     this.growing = new Growing(null, 0, "");
@@ -27,6 +36,7 @@ class Open {
   async look() {
     const known = await get(`threads/${this.id}`);
     if (open !== this) return;
+    if (known.status !== "running" || known.messages.length >= this.expected) this.sent = [];
     this.known = known;
     const question = known.messages.findLast((said) => said.type === "human")?.text ?? "";
     if (known.tree || known.events > this.growing.seen || !this.growing.seen)
@@ -61,8 +71,12 @@ class Open {
     if (!this.known.strategy) this.lookLater();
     if (grown) this.showView();
     else if (events.length && !this.growing.begun) this.lookLater();
-    showSaid(this.known.messages, this.answer);
+    showSaid(this.messages, this.answer, edit);
     this.showState();
+  }
+
+  get messages() {
+    return [...this.known.messages, ...this.sent];
   }
 
   lookLater() {
@@ -73,25 +87,28 @@ class Open {
   }
 
   show() {
-    const { messages, lists, steps } = this.known;
-    const asked = messages.find((said) => said.type === "human")?.text ?? "";
-    document.getElementById("title").textContent = cut(asked, 200) || "A new question";
+    const { lists, steps } = this.known;
+    const asked = this.messages.find((said) => said.type === "human" && said.file === undefined)?.text ?? "";
+    write(document.getElementById("title"), cut(asked, 200) || "A new question");
+    write(document.querySelector("title"), asked ? `${cut(asked, 60)} · Reflective agents` : "Reflective agents, live");
+    document.body.classList.toggle("new", !this.id);
     this.showState();
-    chooseStrategy(this.known.strategy);
+    if (!edited) chooseStrategy(this.known.strategy);
     document.getElementById("step").value = Math.max(steps - 1, 1);
-    showSaid(messages, this.answer);
+    showSaid(this.messages, this.answer, edit);
     showLists(lists);
     this.showView();
   }
 
   /** Show how far the run has come, and what it has cost so far. */
   showState() {
-    const { strategy, status, outcome, usage } = this.known;
+    const { strategy, outcome, usage } = this.known;
+    const status = this.sent.length ? "running" : this.known.status;
     const told = this.growing.picture.usage ?? {};
     const spent = status === "running" && told.model_calls ? told : usage;
     const cost = spent ? ` · ${counted(spent.model_calls, "call")}, ${counted(spent.total_tokens, "token")}` : "";
     const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
-    write(document.getElementById("state"), this.id ? `${strategy} ${status}${end}${cost}` : "");
+    write(document.getElementById("state"), this.id ? `${strategy} ${status}${end}${cost}`.trim() : "");
   }
 
   /** Show what has changed of the tree or the day; `all` of it to a view that was just opened. */
@@ -100,7 +117,7 @@ class Open {
     const { begun } = this.growing;
     document.body.classList.toggle("with-tree", begun);
     document.body.classList.toggle("with-view", begun || Boolean(day));
-    enable(this.known.status, begun, this.node);
+    enable(this.sent.length ? "running" : this.known.status, begun, this.node);
     if (!begun && !day) return;
     turn(day ? "day" : "tree");
     if (frame.dataset.ready) frame.contentWindow.postMessage({ show: day ?? this.growing.news(all) }, location.origin);
@@ -127,17 +144,19 @@ function say(text) {
 
 function complain(error) {
   if (error.name !== "AbortError") say(error.message);
+  if (error.status === 401) document.getElementById("key-part").open = true;
 }
 
-/** Open a thread, or a new one if there is no id. */
-function show(id) {
+/** Open a thread, or a new one if there is no id; `sent` is what was just asked there. */
+function show(id, sent = []) {
   open?.leave();
   const before = open;
-  open = new Open(id);
+  open = new Open(id, sent);
+  if (before?.id === id) open.expected += before.known.messages.length;
   if (before?.id === id) Object.assign(open, { known: before.known, growing: before.growing, node: before.node });
   else turn("tree", true); // what was folded and selected there belongs to another tree
   document.getElementById("events").replaceChildren();
-  history.replaceState(null, "", id ? `#${id}` : location.pathname);
+  if ((location.hash.slice(1) || null) !== id) history.pushState(null, "", id ? `#${id}` : location.pathname);
   say("");
   open.show();
   if (id) open.watch().catch(complain).finally(list);
@@ -146,11 +165,33 @@ function show(id) {
 
 /** Open a thread, with its strategy's usual settings. */
 function visit(id) {
+  keep();
   fillSettings();
   show(id);
+  if (!id) document.getElementById("question").focus();
 }
 
-/** List the runs. */
+/** The question that is edited. */
+let edited = null;
+
+/** Edit a question: it is asked anew. One that the thread does not hold can be asked there again. */
+function edit(message) {
+  edited = message.id ?? null;
+  const question = document.getElementById("question");
+  question.value = message.text;
+  document.getElementById("editing").hidden = !edited;
+  if (edited) document.getElementById("strategy").disabled = false;
+  question.focus();
+}
+
+/** Edit nothing any more. */
+function keep() {
+  edited = null;
+  document.getElementById("editing").hidden = true;
+  if (open) chooseStrategy(open.known.strategy);
+}
+
+/** List the conversations. */
 async function list() {
   try {
     const threads = await get("threads");
@@ -175,16 +216,32 @@ async function list() {
   }
 }
 
-async function send(event) {
+function send(event) {
   event.preventDefault();
   const question = document.getElementById("question");
-  const asked = { strategy: document.getElementById("strategy").value, question: question.value };
-  try {
-    const { thread_id: id } = await post("threads", { ...asked, settings: chosenSettings(), thread_id: open.id });
-    question.value = "";
-    show(id);
-  } catch (error) {
+  const [text, files] = [question.value, attached];
+  question.value = "";
+  attached = [];
+  showFiles();
+  sendQuestion(document.getElementById("strategy").value, text, files).catch((error) => {
+    question.value ||= text;
+    attached = [...files, ...attached];
+    showFiles();
     complain(error);
+  });
+}
+
+async function sendQuestion(strategy, question, files = []) {
+  const send = document.getElementById("send");
+  send.disabled = true;
+  try {
+    const body = { strategy, question, files, settings: chosenSettings(), thread_id: open.id, edits: edited };
+    const { thread_id: id } = await post("threads", body);
+    const sent = files.map(({ name, text }) => ({ type: "human", file: name, size: text.length, text: text.slice(0, 4000) }));
+    keep();
+    show(id, [...sent, { type: "human", text: question }]);
+  } finally {
+    send.disabled = false;
   }
 }
 
@@ -212,8 +269,29 @@ function heard(event) {
   }
 }
 
+function showExamples() {
+  const offered = EXAMPLES.filter(([strategy]) => strategies.has(strategy));
+  const items = offered.map(([strategy, question]) => {
+    const button = el("button", { type: "button" }, el("span", { class: "what" }, question), el("span", { class: "note" }, `${strategy}: ${strategies.get(strategy).does}`));
+    button.addEventListener("click", () => {
+      chooseStrategy(strategy);
+      chooseStrategy("");
+      sendQuestion(strategy, question).catch(complain);
+    });
+    return el("li", {}, button);
+  });
+  document.getElementById("examples").replaceChildren(...items);
+}
+
 function start() {
   window.addEventListener("message", heard);
+  window.addEventListener("hashchange", () => {
+    const id = location.hash.slice(1) || null;
+    if (id !== open.id) visit(id);
+  });
+  document.getElementById("keep").addEventListener("click", keep);
+  document.getElementById("menu").open = matchMedia("(min-width: 1100px)").matches;
+  watchFiles();
   document.getElementById("ask").addEventListener("submit", send);
   document.getElementById("strategy").addEventListener("change", fillSettings);
   document.getElementById("new").addEventListener("click", () => visit(null));
@@ -234,7 +312,7 @@ function start() {
 function begin() {
   say("");
   document.getElementById("threads").replaceChildren();
-  fillStrategies().catch(complain);
+  fillStrategies().then(showExamples).catch(complain);
   show(location.hash.slice(1) || null);
 }
 

@@ -15,15 +15,15 @@ const AT_A_NODE = new Set(["prune", "rescore", "hint"]);
 
 /** Say which buttons can be used: for a thread in a state, with a tree, and with a node selected in it. */
 function enable(status, hasTree, node) {
-  const still = ["paused", "ended", "error"].includes(status);
-  const holds = {
-    pause: status === "running",
-    resume: status === "paused" || status === "error",
-  };
+  const running = status === "running";
+  const still = ["paused", "stopped", "ended", "error"].includes(status);
+  const holds = { pause: running, resume: status === "paused" || status === "error" };
   for (const button of document.querySelectorAll("[data-do]")) {
     const name = button.dataset.do;
-    const able = holds[name] ?? (still && hasTree && (!AT_A_NODE.has(name) || node !== null));
-    button.disabled = !able;
+    button.disabled = !(holds[name] ?? (still && hasTree && (!AT_A_NODE.has(name) || node !== null)));
+    if (name in holds) button.hidden = !holds[name];
   }
-  document.getElementById("node").textContent = node ?? "none";
+  document.getElementById("send").hidden = running;
+  document.getElementById("steerable").hidden = !running;
+  write(document.getElementById("selected"), node === null ? "No node is selected" : `Node ${node}`);
 }

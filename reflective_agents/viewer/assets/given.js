@@ -2,6 +2,7 @@
 
 const embedded = JSON.parse(document.getElementById("picture").textContent);
 const waits = embedded === null;
+document.body.classList.toggle("framed", waits);
 
 /** Call `show` with the data, again and again if they are posted. */
 function given(show) {

@@ -39,7 +39,7 @@ function mark() {
   drawing.select(selected.id);
   set(tree, "aria-activedescendant", `node-${selected.id}`);
   fillPanel(panel, selected, player.frame, select);
-  announce(chooses ? selected.id : null);
+  announce(selected.id);
 }
 
 function announce(id) {
