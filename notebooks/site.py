@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path, PurePosixPath
 
@@ -21,6 +21,7 @@ from pydantic.fields import FieldInfo
 from notebooks.outputs import read
 from reflective_agents.cli.options import flag_of, metavar_of
 from reflective_agents.state.context import Context
+from reflective_agents.state.groups import grouped
 from reflective_agents.state.settings import settings_of, strategy_names
 
 ROOT = Path(__file__).parents[1]
@@ -150,25 +151,35 @@ def settings_text() -> str:
     for strategy in strategy_names():
         for name, field in settings_of(strategy).model_fields.items():
             takers.setdefault(_same(name, field), []).append(strategy)
-    parts = ["\n## Of every strategy\n"]
-    parts += [_setting(name, field, "all") for name, field in Context.model_fields.items()]
     general = {_same(name, field) for name, field in Context.model_fields.items()}
     shared: dict[str, str] = {}
+    parts = ["\n## Of every strategy\n"]
+    for group, fields in grouped(Context).items():
+        parts += [f"**{group}**\n", *(_setting(name, field, "all") for name, field in fields.items())]
     for strategy in strategy_names():
-        schema, links = settings_of(strategy), []
-        parts.append(f"\n## {strategy}\n\nUse it when {schema.use_when}.\n")
-        for name, field in schema.model_fields.items():
-            users = takers[_same(name, field)]
-            if _same(name, field) in general:
-                continue
-            if len(users) == 1:
-                parts.append(_setting(name, field, strategy))
-            else:
-                links.append(f"[`{name}`](#{users[0]}.{name})")
-                shared[f"{name} {users[0]}"] = _setting(name, field, users[0], users)
-        if links:
-            parts.append(f"Shared with others: {', '.join(links)}.\n")
+        parts.append(f"\n## {strategy}\n\nUse it when {settings_of(strategy).use_when}.\n")
+        for group, fields in grouped(settings_of(strategy)).items():
+            own = {name: field for name, field in fields.items() if _same(name, field) not in general}
+            parts += _group(group, own, takers, shared)
     return "\n".join([*parts, "\n## Of several strategies\n", *(shared[name] for name in sorted(shared))])
+
+
+def _group(
+    group: str, fields: Mapping[str, FieldInfo], takers: Mapping[tuple[str, str], list[str]], shared: dict[str, str]
+) -> Iterator[str]:
+    """Yield a group of a strategy's settings; what others share is only linked, and added to what is shared."""
+    links: list[str] = []
+    whole: list[str] = []
+    for name, field in fields.items():
+        users = takers[_same(name, field)]
+        if len(users) == 1:
+            whole.append(_setting(name, field, users[0]))
+        else:
+            links.append(f"[`{name}`](#{users[0]}.{name})")
+            shared[f"{name} {users[0]}"] = _setting(name, field, users[0], users)
+    if fields:
+        yield f"**{group}**{': ' if links else ''}{', '.join(links)}\n"
+    yield from whole
 
 
 def _same(name: str, field: FieldInfo) -> tuple[str, str]:
