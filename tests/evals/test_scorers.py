@@ -180,7 +180,7 @@ async def test_a_function_is_loaded_from_a_file(tmp_path: Path) -> None:
     assert (await run(tmp_path / "run", f"{file}:right"))["correct"] == 2
     assert read_run(tmp_path / "run")[0].get("scorer") == f"{file}:right"
     broken = tmp_path / "broken.py"
-    broken.write_text("1 / 0\n")
+    broken.write_text("def right(\n")
     for name in (f"{file}:left", f"{file}:number", f"{broken}:right", f"{tmp_path}/none.py:right", "f2", "em:x"):
         with pytest.raises(Misuse):
             resolve_scorer(name, PLAIN, Context(model="offline"))
