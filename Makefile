@@ -83,7 +83,7 @@ outputs: $(VENV)/dev.stamp ## Run the notebooks offline, and write what they sho
 lock: $(VENV)/dev.stamp ## Pin the dependencies of pyproject.toml (ARGS=--upgrade takes the newest versions)
 	$(COMPILE) $(ARGS) --output-file requirements/base.txt $(RUN)
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraints requirements/base.txt \
-		$(RUN) --extra community --extra embeddings --extra evals --extra mcp --extra otel --extra studio --extra notebooks --extra parquet --extra ray --extra testing --extra tune --group dev
+		$(RUN) --extra community --extra embeddings --extra evals --extra figures --extra mcp --extra otel --extra studio --extra notebooks --extra parquet --extra ray --extra testing --extra tune --group dev
 	$(COMPILE:3.11=3.12) $(ARGS) --output-file requirements/serve.txt --constraints requirements/dev.txt \
 		$(RUN) --extra serve
 

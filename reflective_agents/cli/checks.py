@@ -95,3 +95,12 @@ def need_for_frames() -> None:
         Misuse: if what writes data frames is not installed.
     """
     need("pyarrow", extra="parquet", purpose="a data frame")
+
+
+def need_for_figures() -> None:
+    """Refuse to begin figures that could not be drawn.
+
+    Raises:
+        Misuse: if what draws them is not installed.
+    """
+    need("matplotlib", extra="figures", purpose="a figure")

@@ -1,66 +1,80 @@
 """`reflect compare`: runs of `reflect eval` side by side."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from reflective_agents.cli.checks import need_for_frames, need_for_statistics
-from reflective_agents.cli.eval import export, runs_folder
-from reflective_agents.cli.exports import Export, check_targets, write
+from reflective_agents.cli.checks import need_for_statistics
+from reflective_agents.cli.eval import command_line, export, folders_of, publish
+from reflective_agents.cli.exports import Export, write, write_each
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
-from reflective_agents.evals.report import RunResults, page_of_runs
-from reflective_agents.evals.results import RUN, read_run
+from reflective_agents.evals.figures import Publication
+from reflective_agents.evals.report import RunResults, curves, page_of_runs
+from reflective_agents.evals.results import read_run
 from reflective_agents.state.errors import Misuse
 
-_PAIRED = ("only this", "only first", "p (McNemar)", "accuracy - first", "calls - first")
+_PAIRED = ("only this", "only first", "p (McNemar)", "accuracy - first")
+_SPENT = {"model_calls": "calls", "total_tokens": "tokens", "seconds": "seconds", "cost": "dollars"}
+INTERVALS = (
+    "95 % intervals in brackets: Wilson's for shares, bootstrap over the tasks for differences, which are paired."
+)
 
 
 def compare_runs(
-    names: Sequence[str], as_json: bool, html: Path | None = None, frame: Path | None = None
+    names: Sequence[str],
+    as_json: bool,
+    html: Path | None = None,
+    frame: Path | None = None,
+    figures: Path | None = None,
 ) -> Comparison:
-    """Write a comparison of runs, and return it.
+    """Write a comparison of runs, and return it. What can be written is, though something else cannot.
 
     Args:
         names: The folders of the runs, or names in the data folder; the beginning of a name is for all that begin so.
         as_json: Whether it is written as JSON.
         html: The file of a page, if one is written.
         frame: The file of a data frame, if one is written.
+        figures: The folder of tables and curves to publish, if they are written.
 
     Raises:
-        Misuse: if they cannot be compared.
+        Misuse: if they cannot be compared, or something cannot be written.
     """
-    check_targets({"--html": html, "--export": frame}, force=True)
     need_for_statistics()
-    if frame:
-        need_for_frames()
-    folders = list(dict.fromkeys(folder for name in names for folder in _folders(name)))
+    folders = list(dict.fromkeys(folder for name in names for folder in folders_of(name)))
     if len(folders) == 1 < len(names):
         raise Misuse(f"{' and '.join(names)} name the same run: name two different ones")
-    runs: list[Run] = [(folder.name or str(folder), *read_run(folder)) for folder in folders]
+    runs: list[Run] = [(name, *read_run(folder)) for name, folder in zip(short_names(folders), folders, strict=True)]
     comparison = compare(runs)
-    if html:
-        shown = [
-            RunResults(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
-        ]
-        write([Export("--html", str(html), _page(comparison, shown))], force=True)
-    if frame:
-        export(frame, folders)
     if as_json:
         print(json.dumps(comparison))
-        return comparison
-    print_table(*_table(comparison), turn=True)
-    say(_words(comparison))
+    else:
+        print_table(*_table(comparison), turn=True)
+        say(_words(comparison))
+    shown = [
+        RunResults(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
+    ]
+    writers: list[Callable[[], None]] = []
+    if html:
+        writers.append(lambda: write([Export("--html", str(html), _page(comparison, shown))], force=True))
+    if frame:
+        writers.append(lambda: export(frame, folders))
+    if figures:
+        command = command_line("reflect", "compare", *names, **{"--figures": figures})
+        writers.append(lambda: publish(figures, _publication(comparison, shown, command)))
+    write_each(writers)
     return comparison
 
 
-def _folders(name: str) -> list[Path]:
-    """Return the folder of that name, else those in the data folder whose names begin so."""
-    if Path(name).exists():
-        return [Path(name)]
-    folders = sorted(folder.parent for folder in runs_folder().glob(f"*/{RUN}"))
-    exact = [folder for folder in folders if folder.name == name]
-    return exact or [folder for folder in folders if folder.name.startswith(name)] or [Path(name)]
+def short_names(folders: Sequence[Path]) -> list[str]:
+    """Return what to call folders: the last part of each, with as many of those before it as tell them apart."""
+    paths = [folder.absolute() for folder in folders]
+    for length in range(1, max((len(path.parts) for path in paths), default=1) + 1):
+        names = ["/".join(path.parts[-length:]) for path in paths]
+        if len({*names}) == len(names):
+            return names
+    return [str(path) for path in paths]
 
 
 def _page(comparison: Comparison, runs: Sequence[RunResults]) -> str:
@@ -72,14 +86,24 @@ def _page(comparison: Comparison, runs: Sequence[RunResults]) -> str:
 
 def _words(comparison: Comparison) -> str:
     counted = f"{comparison['shared']:,} tasks that all runs have measured"
-    return f"over the {counted}; {comparison['not_shared']:,} others are left out. 95 % intervals in brackets."
+    return f"over the {counted}; {comparison['not_shared']:,} others are left out. {INTERVALS}"
+
+
+def _publication(comparison: Comparison, runs: Sequence[RunResults], command: str) -> Publication:
+    """Return the table, turned as on the page, and the curves over each run's own tasks."""
+    columns, rows = _table(comparison)
+    heads, *turned = zip(columns, *rows, strict=True)
+    words = f"{_words(comparison)[:1].upper()}{_words(comparison)[1:]} Curves are of all tasks that a run has measured."
+    caption = f"{command} ({datetime.now(UTC):%Y-%m-%d}). {words}"
+    return Publication(heads, turned, [run.name for run in runs], curves([run.results for run in runs]), caption)
 
 
 def _table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """Build the columns and the rows of the table: one row per run."""
     differing = list(comparison["runs"][0]["settings"])
     costs = list(dict.fromkeys(name for column in comparison["runs"] for name in column["cost"]))
-    columns = ["run", "strategy", *differing, "correct", "accuracy", *costs, *_PAIRED]
+    paired = [*_PAIRED, *(f"{_SPENT[name]} - first" for name in costs)]
+    columns = ["run", "strategy", *differing, "correct", "accuracy", *costs, *paired]
     return columns, [_row(column, costs) for column in comparison["runs"]]
 
 
@@ -90,20 +114,23 @@ def _row(column: Column, names: Sequence[str]) -> list[str]:
     costs = [
         f"{column['cost'][name]:,.{4 if name == 'cost' else 1}f}" if name in column["cost"] else "-" for name in names
     ]
-    return [column["run"], column["strategy"], *settings, str(column["correct"]), accuracy, *costs, *_paired(column)]
+    paired = _paired(column, names)
+    return [column["run"], column["strategy"], *settings, str(column["correct"]), accuracy, *costs, *paired]
 
 
-def _paired(column: Column) -> list[str]:
+def _paired(column: Column, names: Sequence[str]) -> list[str]:
     versus = column["versus_first"]
     if versus is None:
-        return ["-"] * len(_PAIRED)
-    calls = versus["cost"].get("model_calls")
+        return ["-"] * (len(_PAIRED) + len(names))
     return [
         str(versus["wins"]),
         str(versus["losses"]),
         f"{versus['p_value']:.4f}",
         _difference(versus["accuracy"], "+.1%"),
-        _difference(calls, "+,.1f") if calls else "-",
+        *(
+            _difference(versus["cost"][name], f"+,.{4 if name == 'cost' else 1}f") if name in versus["cost"] else "-"
+            for name in names
+        ),
     ]
 
 

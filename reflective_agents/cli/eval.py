@@ -3,14 +3,15 @@
 import asyncio
 import json
 import shlex
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from reflective_agents.cli.checks import check, need_for_frames, need_for_statistics
+from reflective_agents.cli.checks import check, need_for_figures, need_for_frames, need_for_statistics
 from reflective_agents.cli.database import home_folder, open_store
-from reflective_agents.cli.exports import Export, check_targets, write
+from reflective_agents.cli.exports import Export, check_targets, write, write_each
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.cli.signals import run_until_signal
@@ -20,8 +21,9 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
-from reflective_agents.evals.report import facts, page
-from reflective_agents.evals.results import failed, folder_of, read_run
+from reflective_agents.evals.figures import Publication, write_figures
+from reflective_agents.evals.report import curves, facts, page
+from reflective_agents.evals.results import RUN, failed, folder_of, name_of_run, read_run
 from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
 from reflective_agents.evals.scorers import Judge, resolve_scorer
 from reflective_agents.evals.summary import Summary
@@ -63,6 +65,7 @@ class Evaluation:
     workers: int | None = None
     ray: str | None = None
     scorer: str | None = None
+    figures: Path | None = None
     as_json: bool = False
 
     @property
@@ -81,6 +84,7 @@ class Evaluation:
             "--out": self.out,
             "--html": self.html,
             "--export": self.export,
+            "--figures": self.figures,
             "--retry-failed": self.retry_failed or None,
             "--cache": self.cache or None,
             "--max-total-cost": self.max_total_cost,
@@ -118,6 +122,8 @@ def run(request: Evaluation) -> int:
     need_for_statistics()
     if request.export:
         need_for_frames()
+    if request.figures:
+        need_for_figures()
     dataset = load_dataset(request.dataset, form=request.form, limit=request.limit, seed=request.shuffle)
     tally = Tally(len(dataset.tasks))
     try:
@@ -136,7 +142,8 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
         description = about(request.strategy, context, dataset, request.scorer)
         folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
-        say(f"{request.strategy} on {tasks}, in {folder}")
+        named = f" ({note_run(folder, name_of_run(description))})" if request.out else ""
+        say(f"{request.strategy} on {tasks}, in {folder}{named}")
         budget = Budget(request.budget_tokens, request.max_total_cost) if request.has_budget else None
         async with open_store(context) as store, _workers(request, context, dataset, folder) as elsewhere:
             graph = load(request.strategy, store=store)
@@ -255,13 +262,36 @@ def _report(request: Evaluation, summary: Summary, tally: Tally, folder: Path) -
         print(json.dumps(summary))
     else:
         print_table(("figure", "value"), facts(summary))
-    if request.html:  # after the figures: they are paid for, and a file that cannot be written must not hide them
-        write([Export("--html", str(request.html), page(summary, tally.results.values(), folder))], force=True)
-    if request.export:
-        export(request.export, [folder])
+    writers: list[Callable[[], None]] = []
+    if (file := request.html) is not None:  # after the figures, which are paid for
+        html = str(file)
+        writers.append(lambda: write([Export("--html", html, page(summary, tally.results.values(), folder))], True))
+    if (frame := request.export) is not None:
+        writers.append(lambda: export(frame, [folder]))
+    if (figures := request.figures) is not None:
+        writers.append(lambda: publish(figures, _publication(request, summary, tally)))
+    write_each(writers)
     if any(failed(result) for result in tally.results.values()):
         say(f"run the tasks again that crashed or failed: {replace(request, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED
+
+
+def _publication(request: Evaluation, summary: Summary, tally: Tally) -> Publication:
+    caption = (
+        f"{request.command()} ({datetime.now(UTC):%Y-%m-%d}, begun {summary['started']}). Intervals: 95 %, Wilson's."
+    )
+    drawn = curves([tally.results.values()])
+    return Publication(("figure", "value"), facts(summary), [summary["strategy"]], drawn, caption)
+
+
+def publish(folder: Path, publication: Publication) -> None:
+    """Write tables and curves to publish, and say so.
+
+    Raises:
+        Misuse: if they cannot be drawn, or written.
+    """
+    need_for_figures()
+    say(f"figures: {', '.join(map(str, write_figures(folder, publication)))}")
 
 
 def export(file: Path, folders: Sequence[Path]) -> None:
@@ -270,6 +300,7 @@ def export(file: Path, folders: Sequence[Path]) -> None:
     Raises:
         Misuse: if it cannot be written.
     """
+    need_for_frames()
     from reflective_agents.evals.frame import Exported, write_frame  # an extra
 
     runs = ((folder.name, *read_run(folder)) for folder in folders)
@@ -285,3 +316,27 @@ def cache_file() -> Path:
 def runs_folder() -> Path:
     """Return the folder for runs that were given no other."""
     return home_folder().expanduser() / "evals"
+
+
+def noted_runs() -> Path:
+    """Return the folder that says where runs of `--out` lie: a file for each, with its name."""
+    return home_folder().expanduser() / "runs"
+
+
+def note_run(folder: Path, name: str) -> str:
+    """Keep where a run lies that is not in the data folder, and return the name under which it is found there."""
+    noted_runs().mkdir(parents=True, exist_ok=True)
+    (noted_runs() / name).write_text(str(folder.absolute()), "utf-8")
+    return name
+
+
+def folders_of(name: str) -> list[Path]:
+    """Return the folder of that name, else those in the data folder, or noted there, whose names begin so."""
+    if Path(name).exists():
+        return [Path(name)]
+    noted = {file.name: Path(file.read_text("utf-8")) for file in noted_runs().glob("*")}
+    folders = {name: folder for name, folder in noted.items() if (folder / RUN).exists()}
+    folders |= {file.parent.name: file.parent for file in runs_folder().glob(f"*/{RUN}")}
+    if name in folders:
+        return [folders[name]]
+    return [folder for each, folder in sorted(folders.items()) if each.startswith(name)] or [Path(name)]

@@ -22,6 +22,7 @@ _COST = "Most dollars of all tasks together; then the evaluation stops, and the 
 _TOKENS = "Most tokens of all tasks together. (--max-total-tokens is the limit of each task.)"
 _WORKERS = "Run the tasks in so many processes of this machine; with --ray, in so many actors."
 _EXPORT = "Write the results as a data frame, too: Parquet, one row per task."
+FIGURES = "Write the table and each curve as files to publish, too: CSV, SVG and PNG."
 _RAY = "Run the tasks on a Ray cluster: its address, auto, or local for one of this machine."
 SCORER = "em|includes|number|choice|judge|FILE.py:FUNCTION"
 SCORING = (
@@ -70,6 +71,7 @@ def _eval_parameters() -> list[inspect.Parameter]:
         parameter("out", Path | None, typer.Option(metavar="FOLDER", help=_OUT)),
         parameter("html", Path | None, typer.Option(metavar="FILE", help="Write the results as one page, too.")),
         parameter("export", Path | None, typer.Option(metavar="FILE.parquet", help=_EXPORT)),
+        parameter("figures", Path | None, typer.Option(metavar="FOLDER", help=FIGURES)),
         parameter(
             "retry_failed", bool, typer.Option("--retry-failed", help="Run tasks again that crashed or failed."), False
         ),

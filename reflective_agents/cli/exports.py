@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +57,22 @@ def write(exports: Sequence[Export], force: bool) -> None:
         if export.target != STDOUT:
             _replace(export)
             say(f"{'page' if export.option == '--html' else export.option.removeprefix('--')}: {export.target}")
+
+
+def write_each(writers: Iterable[Callable[[], None]]) -> None:
+    """Write one thing after another; one that fails keeps none of the others.
+
+    Raises:
+        Misuse: the first failure, once all have been tried.
+    """
+    failures: list[Misuse] = []
+    for writer in writers:
+        try:
+            writer()
+        except Misuse as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 def _check(option: str, target: str, force: bool) -> None:

@@ -205,11 +205,14 @@ def compare(
     export: Annotated[
         Path | None, typer.Option(metavar="FILE.parquet", help="Write all results as one data frame, too.")
     ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the table and each curve as CSV, SVG and PNG, too.")
+    ] = None,
 ) -> int:
     """Put evaluations side by side, on the tasks they share, with a paired test."""
     from reflective_agents.cli.compare import compare_runs
 
-    compare_runs(runs, as_json, html, export)
+    compare_runs(runs, as_json, html, export, figures)
     return 0
 
 

@@ -87,7 +87,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Json]]) -> Table:
     """Build a table of plain values; the first column never wraps."""
     built = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        built.add_column(column, no_wrap=column == columns[0])
+        built.add_column(column, no_wrap=column == columns[0], overflow="fold")
     for row in rows:
         built.add_row(*(Text(shown(cell)) for cell in row))
     return built

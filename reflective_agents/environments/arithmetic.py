@@ -7,7 +7,17 @@ from typing import ClassVar
 from langchain_core.tools import ToolException
 
 from reflective_agents.environments.actions import answer_action, has_answer
-from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
+from reflective_agents.environments.base import (
+    Act,
+    Environment,
+    Example,
+    Presets,
+    State,
+    Task,
+    Transition,
+    check_task,
+    refuse,
+)
 from reflective_agents.environments.calculations import MAX_CHARACTERS, read_calculation, without_signs
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.labels import any_of
@@ -77,8 +87,9 @@ class Arithmetic(Environment):
         Raises:
             Misuse: if the right answer is given, and is no number.
         """
+        check_task(task)
         if final_number(task.get("gold", "0")) is None:
-            raise Misuse(f"Task {task['id']}: the right answer must be a number, such as 48 or 2.50.")
+            raise Misuse(f"Task {task.get('id', '')!r}: the right answer must be a number, such as 48 or 2.50.")
         return {"task": task, "steps": [], "answer": "", "done": False}
 
     def public(self, state: State) -> str:

@@ -41,6 +41,7 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias, cast
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.actions import find_answer
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import VerifiedBy
 from reflective_agents.text.clean import clean, clean_data
@@ -79,8 +80,25 @@ def task_of(given: Mapping[str, Any] | None, question: str) -> Task:
     Args:
         given: The task; None where the request is all there is.
         question: The request.
+
+    Raises:
+        Misuse: if its question, its id or its right answer is no text.
     """
-    return cast(Task, {"id": "", "question": question, **(given or {})})
+    task = cast(Task, {"id": "", "question": question, **(given or {})})
+    check_task(task)
+    return task
+
+
+def check_task(task: Mapping[str, Any]) -> None:
+    """Refuse a task without a question, or with something else than text in its place or in that of id or gold.
+
+    Raises:
+        Misuse: if it is none.
+    """
+    for name in ("question", "id", "gold"):
+        if (name in task or name == "question") and not isinstance(task.get(name), str):
+            got = f"not as {type(task[name]).__name__}" if name in task else "and has none"
+            raise Misuse(f"a task needs its {name} as text, {got}: {{'id': '1', 'question': 'Why?', 'gold': 'So.'}}")
 
 
 class Transition(NamedTuple):
@@ -176,6 +194,7 @@ class Environment(ABC):
 
     def start(self, task: Task) -> State:
         """Return the state before the first action. Raises `Misuse` if the task is of another kind."""
+        check_task(task)
         return {"task": task, "answer": "", "done": False}
 
     def public(self, state: State) -> str:

@@ -112,7 +112,7 @@ class Blocksworld(Environment):
         unknown = blocks_in(goal) - blocks
         if unknown or not goal or goal <= set(facts) or any(not is_fact(fact) for fact in goal):
             raise Misuse(
-                f"Task {task['id']}: the goal must be of its blocks, {', '.join(sorted(blocks))}, and be open."
+                f"Task {task.get('id', '')}: the goal must be of its blocks, {', '.join(sorted(blocks))}, and be open."
             )
         return {"task": task, "facts": facts, "plan": [], "done": False}
 

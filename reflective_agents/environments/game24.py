@@ -10,7 +10,17 @@ from typing import ClassVar, NamedTuple
 from langchain_core.tools import ToolException
 
 from reflective_agents.environments.actions import answer_action
-from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
+from reflective_agents.environments.base import (
+    Act,
+    Environment,
+    Example,
+    Presets,
+    State,
+    Task,
+    Transition,
+    check_task,
+    refuse,
+)
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.normal import tidy
 from reflective_agents.tools.arithmetic import evaluate, exact
@@ -122,6 +132,7 @@ class Game24(Environment):
         Raises:
             Misuse: if the question does not hold 1 to `MAX_NUMBERS` whole numbers.
         """
+        check_task(task)
         words = task["question"].split()
         if not 1 <= len(words) <= MAX_NUMBERS or not all(re.fullmatch(r"[0-9]{1,6}", word) for word in words):
             raise Misuse(f"A game of 24 needs 1 to {MAX_NUMBERS} whole numbers, such as 4 5 6 10.")

@@ -11,7 +11,17 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, Self
 
-from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
+from reflective_agents.environments.base import (
+    Act,
+    Environment,
+    Example,
+    Presets,
+    State,
+    Task,
+    Transition,
+    check_task,
+    refuse,
+)
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
@@ -85,9 +95,10 @@ class Programming(Environment):
 
     def start(self, task: Task) -> State:
         """Return the state before the first program."""
+        check_task(task)
         data = task.get("data", {})
         if not {"entry_point", "hidden"} <= data.keys():
-            raise Misuse(f"Task {task['id']!r} is no programming task: its data needs entry_point and hidden.")
+            raise Misuse(f"Task {task.get('id', '')!r} is no programming task: its data needs entry_point and hidden.")
         return {"task": task, "tests": list(data.get("tests", [])), "answer": "", "done": False}
 
     def public(self, state: State) -> str:

@@ -6,7 +6,17 @@ from functools import lru_cache
 from typing import Self
 
 from reflective_agents.environments.actions import Action, parse_action
-from reflective_agents.environments.base import BRIEF, Act, Environment, Example, State, Task, Transition, refuse
+from reflective_agents.environments.base import (
+    BRIEF,
+    Act,
+    Environment,
+    Example,
+    State,
+    Task,
+    Transition,
+    check_task,
+    refuse,
+)
 from reflective_agents.environments.docstore import Docstore, folder_docstore, hotpot_docstore, jsonl_docstore
 from reflective_agents.environments.metrics import exact_match, f1, normalise_answer
 from reflective_agents.environments.wikipedia import Wikipedia
@@ -103,7 +113,12 @@ class Questions(Environment):
         return cls(_docstore(docstore))
 
     def start(self, task: Task) -> State:
-        """Return the state before the first action: no page is open."""
+        """Return the state before the first action: no page is open.
+
+        Raises:
+            Misuse: if the task has no question.
+        """
+        check_task(task)
         return {"task": task, "page": None, "keyword": "", "position": 0, "answer": "", "done": False}
 
     def public(self, state: State) -> str:

@@ -1,8 +1,5 @@
 """The shipped environments by name, as settings and data sets name them."""
 
-import sys
-from importlib import import_module
-
 from reflective_agents.environments.arithmetic import Arithmetic
 from reflective_agents.environments.base import Environment, cleaned
 from reflective_agents.environments.blocksworld import Blocksworld
@@ -13,6 +10,7 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.programming import Programming
 from reflective_agents.environments.questions import Questions
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.loading import load_named
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     kind.name: kind for kind in (Questions, FactChecking, Game24, Crosswords, Programming, Blocksworld, Arithmetic)
@@ -28,14 +26,11 @@ def load_environment(path: str) -> Environment:
     Raises:
         Misuse: if there is no such class.
     """
-    module, _, name = path.partition(":")
-    # The command `reflect` has its own folder there instead. Last, so that no file of the user's hides a library.
-    if "" not in sys.path:
-        sys.path.append("")
+    kind = load_named(path, "environment")
     try:
-        made: Environment = getattr(import_module(module), name)()
-    except (ImportError, AttributeError, TypeError) as error:
-        raise Misuse(f"environment {path!r}: {error}; name a class as package.module:Class") from error
+        made: Environment = kind()
+    except TypeError as error:
+        raise Misuse(f"environment {path!r}: {error}; name a class that needs no arguments") from error
     return made
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reflective_agents.environments.base import Environment, Task
+from reflective_agents.environments.base import Environment, Task, check_task
 from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.forks import CachedProperty
@@ -40,6 +40,17 @@ class Dataset:
     name: str
     environment: str | Environment
     tasks: list[Task]
+
+    def __post_init__(self) -> None:
+        """Refuse tasks without an id or a question.
+
+        Raises:
+            Misuse: if there are any.
+        """
+        for number, task in enumerate(self.tasks, 1):
+            if not task.get("id"):
+                raise Misuse(f"data set {self.name}, task {number}: an id is missing, such as {{'id': '{number}'}}")
+            check_task(task)
 
     @property
     def environment_name(self) -> str:

@@ -104,7 +104,9 @@ def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
     if not all(measured):
         return {}
     spent = spent_on([result for results in measured for result in results if result["usage"]])
-    return {name: [_curve(name, results) for results in measured] for name in spent}
+    drawn = {name: [_curve(name, results) for results in measured] for name in spent}
+    # Where all tasks took the same there is a step, and no curve.
+    return {name: curves for name, curves in drawn.items() if any(len(points) > 1 for points in curves)}
 
 
 def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:

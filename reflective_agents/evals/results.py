@@ -211,7 +211,7 @@ def folder_of(about: About, parent: Path) -> Path:
     """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
     one. A neighbour that cannot be read is another run."""
     folders = sorted(parent.glob(f"{escape(about['strategy'])}-{escape(about['dataset'])}-*"))
-    return next((folder for folder in folders if _holds(folder, about)), parent / _name(about))
+    return next((folder for folder in folders if _holds(folder, about)), parent / name_of_run(about))
 
 
 def _holds(folder: Path, about: About) -> bool:
@@ -221,7 +221,8 @@ def _holds(folder: Path, about: About) -> bool:
         return False
 
 
-def _name(about: About) -> str:
+def name_of_run(about: About) -> str:
+    """Return the name of a run: its strategy, its data set, and a digest of all that tells it from others."""
     scorer = [about["scorer"]] if "scorer" in about else []
     text = json.dumps([about["strategy"], about["settings"], about["fingerprint"], *scorer], sort_keys=True)
     return f"{about['strategy']}-{about['dataset']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -9,8 +9,6 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage
@@ -28,6 +26,7 @@ from reflective_agents.nodes.verifiers.function import in_thread
 from reflective_agents.prompts import grading as prompts
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
+from reflective_agents.state.loading import load_named
 from reflective_agents.state.run import Usage
 from reflective_agents.state.schemas import Truth
 from reflective_agents.text.labels import answer_in, bare
@@ -302,31 +301,12 @@ def resolve_scorer(
             return Choice()
         case "judge":
             return Judge(environment, context, model or None, reads=reads)
-    file, _, function = (scorer or "").rpartition(":")
-    if not file.endswith(".py"):
+    if ":" not in (scorer or "") or name in SCORERS:
         raise Misuse(f"scorer {scorer!r}: choose {', '.join(SCORERS)}, judge:MODEL, or FILE.py:function")
-    return Own(load_function(Path(file), function))
-
-
-def load_function(file: Path, name: str) -> Function:
-    """Load a function from a file of the user's.
-
-    Raises:
-        Misuse: if the file cannot be run, or holds no such function.
-    """
-    spec = spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None or not file.is_file():
-        raise Misuse(f"scorer: there is no file {file}")
-    module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the code of others raises
-        raise Misuse(f"scorer: {file} cannot be run ({type(error).__name__}: {error})") from error
-    function = getattr(module, name, None)
+    function = load_named(scorer or "", "scorer")
     if not callable(function):
-        raise Misuse(f"scorer: {file} holds no function {name!r}")
-    loaded: Function = function
-    return loaded
+        raise Misuse(f"scorer {scorer!r} is no function")
+    return Own(function)
 
 
 def name_of(scorer: ScorerLike) -> str | None:

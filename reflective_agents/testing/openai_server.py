@@ -6,6 +6,8 @@
 By hand, with a script that fills in whatever is forced:
 
     python -m reflective_agents.testing.openai_server --port 8000 --latency 0.1
+
+or with a script of your own, a function in a file: `--script mine.py:reply`.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from typing import TypeAlias
 
 from aiohttp import web
 
+from reflective_agents.state.loading import load_named
 from reflective_agents.testing.completions import Json, chunks, completion, event, parse_request, usage_of
 from reflective_agents.testing.faults import STATUS_ERRORS, Fault, fault_of, spoil
 from reflective_agents.testing.meter import Latency, Meter, Metered, seconds
@@ -150,21 +153,24 @@ class OpenAIServer(Metered, LocalServer):
         return web.json_response({"error": error}, status=int(fault), headers=headers)
 
 
-async def _serve(port: int, latency: float) -> None:
-    async with OpenAIServer(respond, latency=latency, port=port) as server:
+async def _serve(script: Script, port: int, latency: float) -> None:
+    async with OpenAIServer(script, latency=latency, port=port) as server:
         # The settings are what this command has to say.
         print(f"OPENAI_BASE_URL={server.base_url} OPENAI_API_KEY=test", flush=True)  # noqa: T201
         await asyncio.Event().wait()
 
 
 def main() -> None:
-    """Serve the built-in responder until interrupted; prints the settings that point a client here."""
+    """Serve a script, or the built-in responder, until interrupted; prints the settings that point a client here."""
     parser = argparse.ArgumentParser(prog="python -m reflective_agents.testing.openai_server", description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0, the default, takes any that is free")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer, default 0")
+    words = "what answers: a function of the request, as FILE.py:function or package.module:function"
+    parser.add_argument("--script", help=words)
     options = parser.parse_args()
+    script = load_named(options.script, "--script") if options.script else respond
     with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(options.port, options.latency))
+        asyncio.run(_serve(script, options.port, options.latency))
 
 
 if __name__ == "__main__":

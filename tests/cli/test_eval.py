@@ -256,11 +256,63 @@ def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> No
     assert [row["p (McNemar)"] for row in rows] == ["-", "1.0000"]
     assert float(rows[0]["model_calls"]) < float(rows[1]["model_calls"])
     assert rows[1]["calls - first"].startswith("+")
-    assert (
-        told.err == "over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals in brackets.\n"
-    )
+    assert rows[1]["tokens - first"].startswith("+")
+    assert "[" in rows[1]["seconds - first"]
+    assert told.err.startswith("over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals")
     as_json = json.loads(reflect("compare", "short", the_run().name, "--json").out)
     assert (as_json["shared"], as_json["runs"][1]["versus_first"]["wins"]) == (2, 0)
+
+
+def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, questions: str) -> None:
+    for rounds in ("1", "2"):
+        reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", f"runs/{rounds}")
+    files = ["--html", "page.html", "--export", "nowhere/frame.parquet"]
+    told = reflect("compare", "runs/1", "runs/2", *files)
+    assert (told.code, told.err.splitlines()[-1][:19]) == (2, "reflect: --export: ")
+    assert told.out.startswith("run\t")
+    assert Path("page.html").exists()
+
+
+def test_a_run_that_lies_elsewhere_has_a_name(reflect: Any, questions: str) -> None:
+    for folder, rounds in (("a/run", "1"), ("b/run", "2")):
+        reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", folder)
+    told = reflect("compare", "reflection-questions", "--json")
+    assert {run["run"] for run in json.loads(told.out)["runs"]} == {"a/run", "b/run"}
+
+
+def test_figures_to_publish(reflect: Any, questions: str) -> None:
+    pytest.importorskip("matplotlib")
+    Path("mine.py").write_text("def right(answer, task):\n    return True\n")
+    run = ("eval", "reflection", questions, "--limit", "4", "--scorer", "mine.py:right")
+    for rounds in ("1", "3"):
+        reflect(*run, "--max-rounds", rounds, "--out", rounds)
+    told = reflect("compare", "1", "3", "--figures", "figures")
+    assert told.code == 0, told.err
+    written = {file.name for file in Path("figures").iterdir()}
+    assert written >= {"table.csv", "table.svg", "table.png", "curve-seconds.csv", "curve-seconds.svg"}
+    caption, *rows = Path("figures/table.csv").read_text().splitlines()
+    assert caption.startswith("# reflect compare 1 3 --figures figures (20")
+    assert "95 % intervals" in caption
+    assert [row.split(",")[0] for row in rows][:3] == ["run", "strategy", "max_rounds"]
+    for name in ("table", "curve-seconds"):
+        assert Path(f"figures/{name}.png").read_bytes()[:4] == b"\x89PNG"
+        before = Path(f"figures/{name}.svg").read_bytes()
+        assert b"reflect compare 1 3" in before
+        assert reflect("compare", "1", "3", "--figures", "figures").code == 0
+        assert Path(f"figures/{name}.svg").read_bytes() == before
+    assert reflect(*run, "--out", "3", "--figures", "one").code == 0
+    assert Path("one/table.png").exists()
+
+
+def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) -> None:
+    Path("mine.py").write_text("def long(answer, task):\n    return len(answer) > 0\n")
+    run = ("eval", "reflection", questions, *QUICK, "--limit", "3")
+    told = reflect(*run, "--scorer", "mine.py:long", "--json")
+    assert json.loads(told.out)["scores"] == {"score": 1.0}
+    told = reflect("eval", "--rescore", str(the_run()), "--scorer", "includes")
+    assert (told.code, "correct if\t" in told.out, "mean includes\t" in told.out) == (0, True, True)
+    told = reflect(*run, "--scorer", "nonsense")
+    assert (told.code, "choose em, includes, number, choice, judge" in told.err) == (2, True)
 
 
 def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions: str) -> None:
@@ -275,7 +327,7 @@ def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions:
     assert [row[0] for row in shown["figures"]][:4] == ["strategy", "max_rounds", "correct", "accuracy"]
     assert [len(row) for row in shown["figures"]] == [4] * len(shown["figures"])
     assert all(cell["at"] is not None for task in shown["tasks"] for cell in task["cells"])
-    assert set(shown["curves"]) == {"model_calls", "total_tokens", "seconds"}
+    assert shown["curves"] == {}, "nothing is solved, and so there is no curve"
 
 
 def test_model_text_cannot_command_the_terminal(

@@ -18,7 +18,8 @@ from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.programming import Programming
 from reflective_agents.environments.questions import Questions
-from reflective_agents.environments.registry import ENVIRONMENTS, get_environment
+from reflective_agents.environments.registry import ENVIRONMENTS, get_environment, resolve_environment
+from reflective_agents.evals.datasets import Dataset
 from reflective_agents.graphs import aggregation, chain_of_thought, lats, trials
 from reflective_agents.nodes.acting.actions import take
 from reflective_agents.state.errors import Misuse
@@ -270,3 +271,12 @@ async def test_the_example_of_the_documentation() -> None:
     assert (hit.observation, hit.reward, hit.done) == ("That is it.", 1.0, True)
     assert guess.score(task, guess.answer(hit.state)) == {"solved": 1.0}
     assert not (await guess.step(state, "seven")).valid
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, "plain"])
+@pytest.mark.parametrize("task", [{}, {"gold": "24"}, {"id": "1"}, {"question": None}, {"question": 7, "id": "1"}])
+def test_a_task_without_its_question_is_refused(name: str, task: Any) -> None:
+    with pytest.raises(Misuse):
+        resolve_environment(name).start(task)
+    with pytest.raises(Misuse):
+        Dataset("broken", name, [task])

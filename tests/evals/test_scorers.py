@@ -164,7 +164,7 @@ def near(answer: str, task: Task) -> dict[str, float]:
 
 async def test_a_function_of_ones_own_sees_the_task(tmp_path: Path) -> None:
     summary = await run(tmp_path, near)
-    assert (summary["correct"], summary["scores"].keys()) == (3, {"score", "length"})
+    assert (summary["correct"], set(summary["scores"])) == (3, {"score", "length"})
     assert "As long as the right answer, or longer" in summary["correct_if"]
 
     async def later(answer: str, task: Task) -> bool:
@@ -180,7 +180,7 @@ async def test_a_function_is_loaded_from_a_file(tmp_path: Path) -> None:
     assert (await run(tmp_path / "run", f"{file}:right"))["correct"] == 2
     assert read_run(tmp_path / "run")[0].get("scorer") == f"{file}:right"
     broken = tmp_path / "broken.py"
-    broken.write_text("1 / 0\n")
+    broken.write_text("def right(\n")
     for name in (f"{file}:left", f"{file}:number", f"{broken}:right", f"{tmp_path}/none.py:right", "f2", "em:x"):
         with pytest.raises(Misuse):
             resolve_scorer(name, PLAIN, Context(model="offline"))
@@ -212,8 +212,8 @@ async def test_a_note_says_that_words_are_shared_and_no_answer_is_right(tmp_path
 
 async def test_an_environment_says_what_counts_and_reads_its_own_answers(tmp_path: Path) -> None:
     environment = resolve_environment("questions")
-    for settings, reads in (({"environment": "questions"}, False), ({}, True)):
-        context = ReactContext(model="offline", **settings)
+    for told, reads in (("questions", False), (None, True)):
+        context = ReactContext(model="offline", environment=told)
         made = resolve_scorer(None, environment, context)
         assert made.correct_if == environment.correct_if
         scored = await made.score(TASKS[0], "So it is.\nAnswer: Rome")

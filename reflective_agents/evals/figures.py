@@ -1,0 +1,152 @@
+"""Tables and curves as files to publish: CSV, SVG and PNG, each with a caption that says where it comes from."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple
+
+from reflective_agents.evals.page import Point
+from reflective_agents.state.errors import Misuse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AXES = {
+    "model_calls": "model calls a task",
+    "total_tokens": "tokens a task",
+    "cost": "dollars a task",
+    "seconds": "seconds a task",
+}
+WIDTH = 88
+"""Characters of a line of a caption."""
+LONGEST = 48
+"""Characters of a line within a cell."""
+
+
+class Publication(NamedTuple):
+    """What is written.
+
+    Attributes:
+        columns: The heads of the table.
+        rows: Its rows.
+        runs: The names of the runs, one for each curve of a picture.
+        curves: For each amount (calls, tokens, seconds, dollars) the points of each run.
+        caption: Where it comes from: command, date, and what the intervals are.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    runs: Sequence[str]
+    curves: Mapping[str, Sequence[Sequence[Point]]]
+    caption: str
+
+
+def write_figures(folder: Path, publication: Publication) -> list[Path]:
+    """Write a table, and a curve for each amount, as CSV, SVG and PNG.
+
+    Args:
+        folder: Where to; it is made if it is not there. Files of these names are replaced.
+        publication: What is written.
+
+    Returns:
+        The files.
+
+    Raises:
+        Misuse: if they cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [_write_table(folder / "table", publication)]
+        files += [_write_curve(folder / f"curve-{amount}", publication, amount) for amount in publication.curves]
+    except OSError as error:
+        raise Misuse(f"--figures: {folder} cannot be written ({error.strerror or error})") from error
+    return [file for written in files for file in written]
+
+
+def _write_table(file: Path, publication: Publication) -> list[Path]:
+    columns, rows = publication.columns, publication.rows
+    _write_csv(file.with_suffix(".csv"), publication.caption, [columns, *rows])
+    cells = [["\n".join(wrap(cell, LONGEST)) for cell in row] for row in (columns, *rows)]
+    widths = [max(len(line) for row in cells for line in row[number].split("\n")) + 2 for number in range(len(columns))]
+    heights = [1 + max(cell.count("\n") for cell in row) for row in cells]
+    width, height = max(sum(widths) * 0.085, 6), (sum(heights) + len(heights) * 0.5) * 0.18
+    figure, axes = _empty(width, height, publication.caption, margin=(0.15, 0.1))
+    axes.axis("off")
+    table = axes.table(cells, loc="center", cellLoc="left", colWidths=[width / sum(widths) for width in widths])
+    table.auto_set_font_size(False)
+    table.set_fontsize(9)
+    tall = sum(heights) + len(heights) * 0.5
+    for (row, _), cell in table.get_celld().items():
+        cell.set_height((heights[row] + 0.5) / tall)
+        cell.set_edgecolor("#cccccc")
+        cell.visible_edges = "B"
+        if row == 0:
+            cell.set_text_props(weight="bold")
+    return [file.with_suffix(".csv"), *_save(figure, file, publication.caption)]
+
+
+def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path]:
+    rows = [
+        [name, *(f"{value:g}" for value in point)]
+        for name, points in zip(publication.runs, publication.curves[amount], strict=True)
+        for point in points
+    ]
+    csv_file = file.with_suffix(file.suffix + ".csv")
+    _write_csv(csv_file, publication.caption, [["run", amount, "share_correct", "low", "high"], *rows])
+    figure, axes = _empty(7, 4, publication.caption, margin=(0.7, 0.55))
+    most = max((point[0] for points in publication.curves[amount] for point in points), default=1)
+    for name, points in zip(publication.runs, publication.curves[amount], strict=True):
+        # A step holds up to the next one, and the last to the end.
+        spent = [0.0, *(point[0] for point in points), most]
+        share, low, high = ([0.0, *line, line[-1]] for line in _lines(points))
+        [drawn] = axes.step(spent, share, where="post", label=name)
+        axes.fill_between(spent[1:], low[1:], high[1:], step="post", alpha=0.15, color=drawn.get_color())
+    axes.set_xlabel(AXES.get(amount, amount))
+    axes.set_ylabel("share of tasks correct")
+    axes.set_ylim(0, 1)
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+    axes.legend(loc="best", fontsize=8)
+    return [csv_file, *_save(figure, file, publication.caption)]
+
+
+def _lines(points: Sequence[Point]) -> tuple[list[float], list[float], list[float]]:
+    """Return shares, lower and upper bounds; a run that solves nothing has none, and stays at 0."""
+    share, low, high = zip_longest(*(point[1:] for point in points)) if points else ((0.0,), (0.0,), (0.0,))
+    return list(share), list(low), list(high)
+
+
+def _empty(width: float, height: float, caption: str, margin: tuple[float, float]) -> "tuple[Figure, Axes]":
+    """Return an empty picture with its caption below; all sizes in inches, the margin that at the left and below."""
+    from matplotlib.figure import Figure  # an extra
+
+    lines = wrap(caption, int(width * 14))
+    caption_height = 0.15 * len(lines) + 0.1
+    left, low = margin
+    total = height + low + caption_height + 0.15
+    figure = Figure((width, total))
+    figure.text(0.15 / width, 0.08 / total, "\n".join(lines), fontsize=7.5, va="bottom", ha="left", parse_math=False)
+    box = (left / width, (caption_height + low) / total, 1 - (left + 0.15) / width, height / total)
+    return figure, figure.add_axes(box)
+
+
+def _save(figure: "Figure", file: Path, caption: str) -> list[Path]:
+    import matplotlib as mpl
+
+    written = []
+    # The same figures give the same bytes; and text stays text, which can be searched and edited.
+    with mpl.rc_context({"svg.hashsalt": "reflective-agents", "svg.fonttype": "none"}):
+        for kind, metadata in (("svg", {"Date": None, "Description": caption}), ("png", {"Description": caption})):
+            written.append(file.with_name(f"{file.name}.{kind}"))
+            figure.savefig(written[-1], format=kind, dpi=160, metadata=metadata)
+    return written
+
+
+def _write_csv(file: Path, caption: str, rows: Sequence[Sequence[str]]) -> None:
+    """Write rows; the caption is a first line that begins with #."""
+    with file.open("w", encoding="utf-8", newline="") as out:
+        out.write(f"# {' '.join(caption.split())}\n")
+        csv.writer(out).writerows(rows)
