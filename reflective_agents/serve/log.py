@@ -18,17 +18,8 @@ _CHATTY = "aegra_api", "httpx", "httpx2", "mcp", "sse_starlette"
 """Loggers that tell of each step of a request, or of each request to a model, which `reflect.model` tells of."""
 _ACCESS = "app.access_logs"
 _IDS = "request_id", "run_id", "thread_id", "user_id"
-_LEFT_OUT = {
-    "event",
-    "filename",
-    "func_name",
-    "level",
-    "lineno",
-    "logger",
-    "network",
-    "original_request_id",
-    "timestamp",
-}
+_LEFT_OUT = {"event", "filename", "func_name", "level", "lineno", "logger", "network", "original_request_id"}
+_LEFT_OUT |= {"timestamp", *_IDS}
 
 
 def configure() -> None:

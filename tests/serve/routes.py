@@ -73,6 +73,7 @@ public  ANY     /ui
 AEGRA = _routes("""
 thread  PATCH   /threads/{thread_id}/runs/{run_id}
 own     GET     /assistants /threads
+closed  GET     /metrics
 public  GET     /health /ready /redoc /docs/oauth2-redirect
 """)
 
