@@ -40,6 +40,7 @@ from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
 from reflective_agents.state.prices import Prices
 from reflective_agents.state.wrapped_models import unwrap
 from reflective_agents.text.spelling import similar_names
+from reflective_agents.text.validation import in_plain_words
 
 EXTRA = "extra_forbidden"
 _MOST_HINTS = 10
@@ -449,7 +450,7 @@ class Context(BaseSettings):
             return self._again({**self.chosen(), **limits})
         except ValidationError as error:
             problem = error.errors()[0]
-            raise Misuse(f"{problem['loc'][0]}: {problem['msg']} (got {problem['input']})") from error
+            raise Misuse(f"{problem['loc'][0]}: {in_plain_words(problem['msg'])} (got {problem['input']})") from error
 
     def handed_on(self) -> Self:
         """Return these settings as those that a strategy hands on to another one, which no caller has chosen."""

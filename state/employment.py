@@ -12,6 +12,7 @@ from reflective_agents.state.families import AskingContext, SearchContext, Sourc
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
 from reflective_agents.state.verifiers import VerifiedContext
+from reflective_agents.text.validation import in_plain_words
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
@@ -33,7 +34,7 @@ class LowerStrategy:
     def check(self, name: str) -> str:
         """Return the name if it is one of the choices."""
         if name not in self.choices:
-            raise ValueError(f"Input should be one of {', '.join(self.choices)}")
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
         return name
 
     def show(self, schema: JsonSchemaValue) -> None:
@@ -61,7 +62,7 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
     try:
         settings_of(strategy).model_validate(settings)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {in_plain_words(e['msg'])}" for e in error.errors())
         raise ValueError(f"{strategy} does not take that: {problems}") from error
 
 

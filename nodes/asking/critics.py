@@ -20,6 +20,7 @@ from reflective_agents.prompts import reflection as prompts
 from reflective_agents.prompts.search import TODAY
 from reflective_agents.state.schemas import Critique
 from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.text.validation import in_plain_words
 from reflective_agents.text.words import count_words
 
 NO_PROBLEM = "All verifiers accept it."
@@ -139,7 +140,7 @@ def _ask_person(conversation: Sequence[BaseMessage], draft: str, problems: list[
         try:
             return _read_critique(interrupt(question))
         except ValidationError as error:
-            question = {**question, "error": str(error.errors()[0]["msg"])}
+            question = {**question, "error": in_plain_words(error.errors()[0]["msg"])}
 
 
 def _read_critique(reply: JsonValue) -> Critique:

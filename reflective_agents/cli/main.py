@@ -19,6 +19,7 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.settings import check_name, settings_of, strategy_names
 from reflective_agents.text.clean import clean_data
+from reflective_agents.text.validation import in_plain_words
 
 FAILED, MISUSE, INTERRUPTED = 1, 2, 130
 Pairs = Literal["siblings", "trajectories"]
@@ -370,6 +371,13 @@ def _tune(**values: Any) -> int:
     return run(request)
 
 
+def _in_words(misuse: typer.TyperException) -> str:
+    """Return what Typer has against a command: the option, and what is wrong with its value."""
+    about, colon, wrong = misuse.format_message().rstrip(".").partition(": ")
+    option = about.removeprefix("Invalid value for ").strip("'")
+    return f"{option}: {in_plain_words(wrong)}" if colon else about
+
+
 def main(args: list[str] | None = None) -> int:
     """Run the command.
 
@@ -388,7 +396,7 @@ def main(args: list[str] | None = None) -> int:
         say(f"reflect: {redacted(str(misuse))}")
     except typer.TyperException as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "reflect")
-        say(f"reflect: {misuse.format_message().rstrip('.')}; see {command} --help")
+        say(f"reflect: {_in_words(misuse)}; see {command} --help")
     except BrokenPipeError:
         drop_output()
         return FAILED

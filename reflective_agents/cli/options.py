@@ -21,6 +21,7 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.groups import group_of, grouped
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import Json
+from reflective_agents.text.validation import in_plain_words
 
 
 class _GroupedCommand(TyperCommand):
@@ -198,5 +199,5 @@ def _explain(problem: ErrorDetails, schema: type[Context], settings: JsonMapping
     variable = alias.choices[-1] if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"
     source = flag_of(name) if name in settings else variable
     inner = ", ".join(f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:])
-    what = problem["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    what = in_plain_words(problem["msg"])
     return f"{source}: {inner and f'{inner}: '}{what} (got {str(problem['input'])[:100]})"

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel, ValidationError
 
 from reflective_agents.state.errors import BadCorpus
+from reflective_agents.text.validation import in_plain_words
 from reflective_agents.text.words import words
 from reflective_agents.web_search.documents import SUFFIXES, Unreadable, read_passages
 
@@ -136,7 +137,7 @@ def _read_line(file: str | Path, number: int, line: str) -> Article:
     try:
         article = _Line.model_validate_json(line)
     except ValidationError as error:
-        what = error.errors(include_url=False)[0]["msg"]
+        what = in_plain_words(error.errors(include_url=False)[0]["msg"])
         raise BadCorpus(f"Line {number} of {file} is no article with title and text: {what}.") from error
     return Article(article.title, article.text if isinstance(article.text, str) else "\n".join(article.text))
 

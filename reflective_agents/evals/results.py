@@ -29,6 +29,7 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.text.validation import in_plain_words
 
 RUN, RESULTS, LOCK = "run.json", "results.jsonl", "lock"
 
@@ -283,7 +284,7 @@ def _wrong(schema: TypeAdapter[About] | TypeAdapter[Result], value: JsonObject) 
     except ValidationError as error:
         for wrong in error.errors():
             if wrong["type"] != "missing":
-                return f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
+                return f"{'.'.join(map(str, wrong['loc']))}: {in_plain_words(wrong['msg'])}"
     return ""
 
 

@@ -12,6 +12,7 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.experience import LONGEST_TEXT, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
+from reflective_agents.text.validation import in_plain_words
 
 if TYPE_CHECKING:  # loads numpy, and a file is read without
     from reflective_agents.memory.items import Items
@@ -112,7 +113,9 @@ def _read(line: str, number: int) -> Item:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise Misuse(f"line {number} is no item: {f'{where}: ' if where else ''}{first['msg']}") from error
+        raise Misuse(
+            f"line {number} is no item: {f'{where}: ' if where else ''}{in_plain_words(first['msg'])}"
+        ) from error
 
 
 async def merge_items(items: "Items", others: Sequence[Item]) -> Merged:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import BEGINNING, Mark, Memory, check_time, new_memory
+from reflective_agents.text.validation import in_plain_words
 
 if TYPE_CHECKING:  # loads numpy, and a file is read without
     from reflective_agents.memory.stream import Change, MemoryStream
@@ -84,4 +85,4 @@ def _first_problem(error: ValidationError | Misuse) -> str:
     if isinstance(error, Misuse):
         return str(error)
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {in_plain_words(first['msg'])}"

@@ -16,6 +16,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, UnknownStrategy
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.text.validation import in_plain_words
 
 NO_EFFECT = (
     "metadata",
@@ -308,4 +309,4 @@ def refusal_of(error: ValidationError, prefix: str = "") -> Refused:
     name = (prefix + ".".join(map(str, location)))[:_MAX_NAME]
     if first["type"] == "extra_forbidden":
         return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
-    return Refused(f"{name}: {first['msg'].removeprefix('Value error, ')}", name)
+    return Refused(f"{name}: {in_plain_words(first['msg'])}", name)

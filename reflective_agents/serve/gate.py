@@ -29,6 +29,7 @@ from reflective_agents.state.limits import sentence
 from reflective_agents.state.policy import check_caller
 from reflective_agents.state.run import run_only
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.text.validation import in_plain_words
 
 _ENGINES = re.compile(r"(__|langgraph_|x-|checkpoint_)|((run|thread|user|graph|assistant|cron|request)_id|user-agent)$")
 """Names that the engines add to the settings in `config.configurable`, and copy into the context."""
@@ -117,7 +118,7 @@ def check_config(config: JsonMapping) -> None:
         configurable = Config.model_validate(config).configurable or {}
     except ValidationError as error:
         first = error.errors()[0]
-        raise Refused(f"config.{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise Refused(f"config.{'.'.join(map(str, first['loc']))}: {in_plain_words(first['msg'])}") from error
     # An empty `checkpoint_ns` is the thread itself, which clients send.
     wrong = [name for name in configurable if name.startswith(_INTERNAL) or (name in _SUBGRAPH and configurable[name])]
     if wrong and serves_others():

@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings.town import Town
+from reflective_agents.text.validation import in_plain_words
 
 _SHIPPED = Path(__file__).parent / "towns"
 LARGEST = 1_000_000
@@ -40,5 +41,5 @@ def load_town(setting: str | Town) -> Town:
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {first['msg']}"
+        return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {in_plain_words(first['msg'])}"
     return getattr(error, "strerror", None) or str(error).splitlines()[0]

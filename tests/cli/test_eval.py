@@ -202,7 +202,7 @@ MISUSE = {
     "missing data set": (["eval", "lats", "x.csv"], "x.csv cannot be read (No such file or directory)"),
     "no task at a time": (["eval", "lats", "questions.csv", "--concurrency", "0"], "--concurrency"),
     "unknown format": (["eval", "lats", "questions.csv", "--format", "xml"], "unknown format 'xml'"),
-    "out of bounds": (["eval", "lats", "questions.csv", "--n", "0"], "--n: it should be greater than or equal to 1"),
+    "out of bounds": (["eval", "lats", "questions.csv", "--n", "0"], "--n: must be at least 1"),
     "unknown model": (["eval", "lats", "questions.csv", "--model", "nonsense"], "model 'nonsense'"),
     "a person": (["eval", "reflection", "questions.csv", "--critic", "human"], "nobody is asked during an evaluation"),
     "nothing to compare": (["compare"], "see reflect compare --help"),

@@ -60,7 +60,7 @@ def test_what_is_given_wins_over_the_environment_and_that_over_the_defaults(monk
 
 
 def test_a_value_out_of_bounds_names_its_option() -> None:
-    with pytest.raises(Misuse, match=r"^--n: it should be greater than or equal to 1 \(got 0\)$"):
+    with pytest.raises(Misuse, match=r"^--n: must be at least 1 \(got 0\)$"):
         make_context(LatsContext, {"n": "0"})
 
 
@@ -85,7 +85,7 @@ def test_dotenv_fills_in_but_never_overrides(reflect: Any, monkeypatch: pytest.M
     monkeypatch.setenv("REFLECT_MAX_DEPTH", "4")
     Path(".env").write_text("REFLECT_N=0\nREFLECT_MAX_DEPTH=0\n")
     told = reflect("run", "lats", "Why?")
-    assert (told.code, told.err) == (2, "reflect: REFLECT_N: it should be greater than or equal to 1 (got 0)\n")
+    assert (told.code, told.err) == (2, "reflect: REFLECT_N: must be at least 1 (got 0)\n")
 
 
 def test_unreadable_dotenv_is_misuse(reflect: Any) -> None:

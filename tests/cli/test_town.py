@@ -78,7 +78,7 @@ def test_an_interrupted_day_goes_on(reflect: Any, hamlet: str, monkeypatch: pyte
         (["--show", "--thread", "none"], "there is no thread none"),
         (["--show", "Go."], "--show plays nothing"),
         (["--town", "nowhere.json"], "town: nowhere.json: No such file or directory; the shipped ones are lindenhof"),
-        (["--steps", "0"], "'--steps': Input should be greater than or equal to 1"),
+        (["--steps", "0"], "--steps: must be at least 1"),
         (["--resume"], "nothing to resume"),
     ],
 )

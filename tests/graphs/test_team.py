@@ -593,7 +593,7 @@ async def test_roles_come_from_the_environment_as_json(monkeypatch: pytest.Monke
         ([role("a"), role("a")], "a name of its own"),
         ([role("a b")], "match pattern"),
         ([role("a", "")], "at least 1 character"),
-        ([role("a", strategy="team")], "Input should be"),
+        ([role("a", strategy="team")], "must be one of"),
         ([role("a", colour="red")], "Extra inputs"),
         ([role("a", settings={"max_actions": 0})], "react does not take that: max_actions"),
         ([role("a", strategy="rap", tools=[abs])], "rap takes no tools"),

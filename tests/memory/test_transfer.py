@@ -41,8 +41,8 @@ async def test_an_export_is_imported_as_it_was() -> None:
         ({"id": "../anna"}, "32 hexadecimal digits"),
         ({"text": " "}, "needs a text"),
         ({"importance": 11}, "importance is 1..10"),
-        ({"kind": "order"}, "kind: Input should be"),
-        ({"created": "soon"}, "created: Input should be"),
+        ({"kind": "order"}, "kind: must be"),
+        ({"created": "soon"}, "created: must be"),
     ],
 )
 async def test_nothing_is_imported_if_a_line_is_wrong(change: dict[str, object], problem: str) -> None:
