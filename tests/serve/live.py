@@ -79,12 +79,14 @@ async def nobody_sees_what_is_anothers(owner: httpx.AsyncClient, other: httpx.As
     thread = await ask(owner)
     for who, code in ((owner, 200), (other, 404)):
         assert (await who.get(f"/threads/{thread}")).status_code == code
+        assert (await who.get(f"/threads/{thread}/passages?url=corpus:lats.md")).status_code == code
         async with who.stream("GET", f"/threads/{thread}/events") as stream:
             assert stream.status_code == code
     for do in ({"do": "pause"}, {"do": "resume"}, {"do": "prune", "node": "0.0", "seen": 0}):
         assert (await other.post(f"/threads/{thread}", json=do)).status_code == 404
     body = {"strategy": "lats", "question": QUESTION, "settings": SETTINGS, "thread_id": thread}
     assert (await other.post("/threads", json=body)).status_code in (404, 409)
+    assert (await other.post("/threads", json={**body, "edits": "1"})).status_code == 404
     await events_of(owner, thread)
     mine, others = [(await who.get("/threads")).json() for who in (owner, other)]
     assert thread in {item["thread_id"] for item in mine}
