@@ -254,4 +254,8 @@ async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
 
 async def test_requests_of_the_page(address: str) -> None:
     async with live.browser(address) as client:
-        await asyncio.gather(live.early_and_late_hear_the_same(client), live.steered_by_two(client))
+        await asyncio.gather(
+            live.early_and_late_hear_the_same(client),
+            live.steered_by_two(client),
+            live.the_list_tells_what_runs_are_and_a_question_is_edited(client),
+        )

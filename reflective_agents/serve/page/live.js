@@ -12,7 +12,7 @@ let open = null;
 
 /** Questions that show what the page can do, if their strategy is offered. */
 const EXAMPLES = [
-  ["lats", "What is reflection in AI agents, and what does it cost?"],
+  ["lats", "What does UCT balance, how do agents keep lessons from failures, and which budgets limit calls?"],
   ["react", "Who proposed Reflexion, and how does it work?"],
   ["plan", "How do generative agents remember and plan?"],
 ];
