@@ -75,12 +75,9 @@ def test_a_passage_is_what_a_tool_has_returned_and_an_answer_cites() -> None:
 
 
 def test_a_passage_of_a_file_or_of_a_long_text_is_read_where_it_stands() -> None:
-    file = {
-        "type": "human",
-        "content": "The Petrel was built in 1907.",
-        "additional_kwargs": {HOLDS: ALONE, TITLE: "a.txt"},
-    }
-    address = text_url("message:", file["content"])
+    text = "The Petrel was built in 1907."
+    file = {"type": "human", "content": text, "additional_kwargs": {HOLDS: ALONE, TITLE: "a.txt"}}
+    address = text_url("message:", text)
     body = f"So [1][2].\n\nReferences:\n[1] a.txt, {address}#char=4,10\n[2] log, tool:log/1#char=0,3"
     values = answered(body, file, texts={"tool:log/1": {"title": "log", "text": "abcdef"}})
     assert passages_of(values, f"{address}#char=4,10") == ["Petrel"]
