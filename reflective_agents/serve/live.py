@@ -13,6 +13,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, cast
 from uuid import uuid4
@@ -113,11 +114,12 @@ def _model_of(schema: type[Context]) -> str:
 async def threads(request: Request) -> Response:
     """List the threads of the caller."""
     api = ServerApi(request)
-    return JSONResponse(await asyncio.gather(*(_summary(api, thread) for thread in await api.threads())))
+    summaries = await asyncio.gather(*(_summary(api, thread) for thread in await api.threads()))
+    return JSONResponse([summary for summary in summaries if summary])
 
 
-async def _summary(api: ServerApi, thread: sdk.Thread) -> dict[str, str]:
-    """Return what the list says of a thread. Its last run tells what the thread does not."""
+async def _summary(api: ServerApi, thread: sdk.Thread) -> dict[str, str] | None:
+    """Return what the list says of a thread; None if it was deleted meanwhile. Its last run tells what it does not."""
     metadata = thread.get("metadata") or {}
     question = metadata.get("question") or metadata.get("thread_name") or ""
     key = str(thread["thread_id"]), str(thread["updated_at"])
@@ -127,7 +129,12 @@ async def _summary(api: ServerApi, thread: sdk.Thread) -> dict[str, str]:
         status, its_question = _summaries[key]
         question = question or its_question
     else:
-        run = await api.last_run(key[0])
+        try:
+            run = await api.last_run(key[0])
+        except Refused as refusal:
+            if refusal.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
         status = _status(thread, run)
         question = question or (_title(run) if run else "")
         if status != "running":

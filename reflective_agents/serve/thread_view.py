@@ -13,6 +13,7 @@ from reflective_agents.nodes.evidence.sources import results_in
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.runs import values_of
 from reflective_agents.state.context import Context
+from reflective_agents.state.errors import BadCorpus
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
@@ -101,7 +102,12 @@ def _in_corpus(url: str) -> list[str]:
     """Return the passages of a document in the operator's corpus, if searches of callers may find them."""
     operators, settings = SearchContext(), policy().settings
     searched = settings is None or "search" in settings or choose_search(operators.search)[0] == "local"
-    return open_corpus(operators.corpus).document(url) if searched and url.startswith("corpus:") else []
+    if not searched or not url.startswith("corpus:"):
+        return []
+    try:
+        return open_corpus(operators.corpus).document(url)
+    except BadCorpus:  # its words name the folder
+        return []
 
 
 def messages_given(run: Run) -> list[BaseMessage]:

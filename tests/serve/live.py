@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from uuid import uuid4
 
 import httpx
 
@@ -75,16 +76,46 @@ async def steered_by_two(client: httpx.AsyncClient) -> None:
     assert (again, len((await client.get(f"/threads/{thread}")).json()["messages"])) == (thread, 4)
 
 
+async def the_list_tells_what_runs_are_and_a_question_is_edited(client: httpx.AsyncClient) -> None:
+    """Runs of other clients are named by their questions, and paused ones are called so."""
+    other, root = str(uuid4()), str(client.base_url).rstrip("/").removesuffix("/live")
+    messages = [{"role": "user", "content": "An unsolvable question from elsewhere"}]
+    body = {"assistant_id": "lats", "if_not_exists": "create", "input": {"messages": messages}, "context": SETTINGS}
+    assert (await client.post(f"{root}/threads/{other}/runs/wait", json=body)).status_code == 200
+    paused = await ask(client, question="A slow and unsolvable question", settings={**SETTINGS, "max_expansions": 50})
+    shown = (await client.get(f"/threads/{paused}")).json()
+    assert [message["text"] for message in shown["messages"]] == ["A slow and unsolvable question"]
+    while not shown["tree"]:
+        await asyncio.sleep(0.2)
+        shown = (await client.get(f"/threads/{paused}")).json()
+    assert (await client.post(f"/threads/{paused}", json={"do": "pause"})).status_code == 200
+    listed = {item["thread_id"]: item for item in (await client.get("/threads")).json()}
+    assert [listed[other][name] for name in ("question", "status")] == [messages[0]["content"], "ended"]
+    assert [listed[paused][name] for name in ("question", "status")] == ["A slow and unsolvable question", "paused"]
+    [question, answer] = (await client.get(f"/threads/{other}")).json()["messages"]
+    again = await ask(client, thread_id=other, files=[{"name": "a.txt", "text": "The Petrel was built in 1907."}])
+    await events_of(client, again)
+    *_, last, _ = (await client.get(f"/threads/{again}")).json()["messages"]
+    edited = await ask(client, thread_id=other, edits=last["id"], question="Another unsolvable question")
+    await events_of(client, edited)
+    shown = (await client.get(f"/threads/{edited}")).json()["messages"]
+    texts = [question["text"], answer["text"], "The Petrel was built in 1907.", "Another unsolvable question"]
+    assert [message["text"] for message in shown[:-1]] == texts
+    assert shown[2]["file"] == "a.txt"
+
+
 async def nobody_sees_what_is_anothers(owner: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
     thread = await ask(owner)
     for who, code in ((owner, 200), (other, 404)):
         assert (await who.get(f"/threads/{thread}")).status_code == code
+        assert (await who.get(f"/threads/{thread}/passages?url=corpus:lats.md")).status_code == code
         async with who.stream("GET", f"/threads/{thread}/events") as stream:
             assert stream.status_code == code
     for do in ({"do": "pause"}, {"do": "resume"}, {"do": "prune", "node": "0.0", "seen": 0}):
         assert (await other.post(f"/threads/{thread}", json=do)).status_code == 404
     body = {"strategy": "lats", "question": QUESTION, "settings": SETTINGS, "thread_id": thread}
     assert (await other.post("/threads", json=body)).status_code in (404, 409)
+    assert (await other.post("/threads", json={**body, "edits": "1"})).status_code == 404
     await events_of(owner, thread)
     mine, others = [(await who.get("/threads")).json() for who in (owner, other)]
     assert thread in {item["thread_id"] for item in mine}

@@ -34,6 +34,7 @@ thread  GET     /threads/{thread_id} /threads/{thread_id}/state /threads/{thread
 thread  GET     /threads/{thread_id}/runs/{run_id} /threads/{thread_id}/state/{checkpoint_id}
 thread  GET     /threads/{thread_id}/runs/{run_id}/join /threads/{thread_id}/runs/{run_id}/stream
 thread  GET     /live/threads/{thread:uuid} /live/threads/{thread:uuid}/events
+thread  GET     /live/threads/{thread:uuid}/passages
 thread  POST    /threads/{thread_id}/state /threads/{thread_id}/history /threads/{thread_id}/state/checkpoint
 thread  POST    /threads/{thread_id}/runs/{run_id}/cancel /threads/{thread_id}/stream/events /live/threads/{thread:uuid}
 thread  GET     /v1/responses/{response_id} /v1/responses/{response_id}/input_items

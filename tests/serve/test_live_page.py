@@ -35,6 +35,8 @@ class Server:
         self.runs: dict[str, dict[str, Any]] = {}
         self.listed: dict[str, dict[str, Any]] = {}
         self.ended: dict[str, asyncio.Event] = {}
+        self.slow = asyncio.Event()
+        self.slow.set()
 
     def add(self, values: dict[str, Any], status: str = "idle", run: str = "success", **metadata: str) -> str:
         """Add a thread with a run that has stored what it was asked."""
@@ -64,6 +66,7 @@ class Server:
 
     async def start(self, name: str, strategy: str, begin: Begin, settings: Any, *, tokens: bool) -> str:
         assert tokens
+        await self.slow.wait()
         self.runs[name] = {"run_id": "new", "status": "running", "kwargs": begin, "strategy": strategy}
         self.ended[name] = asyncio.Event()
         return "new"
@@ -159,6 +162,8 @@ async def test_a_first_sight_explains_and_an_example_starts(page: Page, server: 
     await expect(page.locator("#examples button")).to_have_count(3)
     await expect(page.locator("#view")).to_be_hidden()
     assert "offline model" in await page.inner_text("#hint")
+    await page.evaluate("location.hash = '#../strategies'")
+    await expect(page.locator("#welcome")).to_be_visible()
     await page.locator("#examples button").first.click()
     await expect(page.locator("#said .human")).to_have_count(1)
     assert server.runs[server.newest]["strategy"] == "lats"
@@ -175,8 +180,13 @@ async def test_the_question_stays_from_the_click_on(page: Page, server: Server) 
       new MutationObserver(look).observe(said, { childList: true });
     }""")
     await page.fill("#question", QUESTION)
+    server.slow.clear()
     await page.click("#send")
     text = page.locator("#said .human .text")
+    await expect(text).to_have_text(QUESTION)
+    assert not server.runs
+    server.slow.set()
+    await page.wait_for_url("**#*")
     await expect(text).to_have_text(QUESTION)
     await expect(page.locator("#send")).to_be_hidden()
     assert await page.evaluate("() => window.without") == 0

@@ -60,7 +60,7 @@ class Look:
 
     async def choose(self, node: str) -> None:
         await self.tree.locator(f"[id='node-{node}'] .shape").click()
-        await expect(self.page.locator("#node")).to_have_text(node, timeout=PATIENCE)
+        await expect(self.page.locator("#selected")).to_have_text(f"Node {node}", timeout=PATIENCE)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -95,7 +95,7 @@ async def test_a_run_is_watched_joined_late_steered_and_continued(look: Look) ->
     await look.has(7)
     await expect(look.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
     await look.ask("Another unsolvable question", max_expansions="1")
-    await expect(look.page.locator("#said li")).to_have_count(4, timeout=PATIENCE)
+    await expect(look.page.locator("#said > li")).to_have_count(4, timeout=PATIENCE)
     assert (look.complaints, late.complaints) == ([], [])
 
 
@@ -174,13 +174,15 @@ async def test_everything_is_reached_by_keys(look: Look) -> None:
     await look.tree.locator("#tree").focus()
     await look.page.keyboard.press("Home")
     await look.page.keyboard.press("ArrowRight")
-    await expect(look.page.locator("#node")).to_have_text("0.0", timeout=PATIENCE)
+    await expect(look.page.locator("#selected")).to_have_text("Node 0.0", timeout=PATIENCE)
     reached: list[str] = []
     while "prune" not in reached and len(reached) < 40:
         await look.page.keyboard.press("Shift+Tab")
         reached.append(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
     await look.page.keyboard.press("Enter")
     await expect(look.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
+    await look.page.focus("#key-part summary")
+    await look.page.keyboard.press("Enter")
     await look.page.focus("#new")
     for _ in range(120):
         reached.append(await look.page.evaluate("document.activeElement.dataset.do ?? document.activeElement.id"))
@@ -252,4 +254,8 @@ async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
 
 async def test_requests_of_the_page(address: str) -> None:
     async with live.browser(address) as client:
-        await asyncio.gather(live.early_and_late_hear_the_same(client), live.steered_by_two(client))
+        await asyncio.gather(
+            live.early_and_late_hear_the_same(client),
+            live.steered_by_two(client),
+            live.the_list_tells_what_runs_are_and_a_question_is_edited(client),
+        )

@@ -11,7 +11,7 @@ async function attach(files) {
     try {
       const size = attached.reduce((sum, { text }) => sum + text.length, file.size);
       if (size > MOST_CHARACTERS) throw new Refused(`${file.name}: more than 5 MB of files`);
-      attached.push({ name: file.name, text: await textOf(file) });
+      attached.push({ name: file.name.slice(0, 200), text: await textOf(file) });
     } catch (error) {
       complain(error);
     }
@@ -52,8 +52,12 @@ function watchFiles() {
     chosen.value = "";
   });
   // A file that misses the page would replace it.
-  document.addEventListener("dragover", (event) => event.preventDefault());
+  const holdsFiles = ({ dataTransfer }) => dataTransfer.types.includes("Files");
+  document.addEventListener("dragover", (event) => {
+    if (holdsFiles(event)) event.preventDefault();
+  });
   document.addEventListener("drop", (event) => {
+    if (!holdsFiles(event)) return;
     event.preventDefault();
     attach([...event.dataTransfer.files]);
   });

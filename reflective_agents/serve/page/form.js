@@ -41,7 +41,7 @@ function groups(settings) {
 
 function modelOf({ model }) {
   if (model !== "offline") return model ? `Model: ${model}.` : "";
-  return "No model is configured: the offline model answers, which is no language model and copies sentences that it finds.";
+  return "The offline model answers: it is no language model, and copies sentences that it finds.";
 }
 
 function field([name, schema]) {

@@ -12,17 +12,16 @@ let open = null;
 
 /** Questions that show what the page can do, if their strategy is offered. */
 const EXAMPLES = [
-  ["lats", "What is reflection in AI agents, and what does it cost?"],
+  ["lats", "What does UCT balance, how do agents keep lessons from failures, and which budgets limit calls?"],
   ["react", "Who proposed Reflexion, and how does it work?"],
   ["plan", "How do generative agents remember and plan?"],
 ];
 
-/** A thread that is looked at, with the messages that were just `sent` to it. */
+/** A thread that is looked at. */
 class Open {
-  constructor(id, sent = []) {
+  constructor(id) {
     this.id = id;
-    this.sent = sent;
-    this.expected = sent.length;
+    this.sent = [];
     this.left = new AbortController();
     this.known = { ...NOTHING };
     this.growing = new Growing(null, 0, "");
@@ -30,6 +29,12 @@ class Open {
     this.answer = "";
     this.waiting = [];
     this.timer = null;
+  }
+
+  /** Take messages that were just sent: they are shown until the server shows them. */
+  put(sent) {
+    this.sent = sent;
+    this.expected = this.known.messages.length + sent.length;
   }
 
   /** Look at what the server has stored, and show it. */
@@ -75,6 +80,11 @@ class Open {
     this.showState();
   }
 
+  get status() {
+    if (this.sent.length) return this.id ? "running" : "sending";
+    return this.known.status;
+  }
+
   get messages() {
     return [...this.known.messages, ...this.sent];
   }
@@ -91,7 +101,7 @@ class Open {
     const asked = this.messages.find((said) => said.type === "human" && said.file === undefined)?.text ?? "";
     write(document.getElementById("title"), cut(asked, 200) || "A new question");
     write(document.querySelector("title"), asked ? `${cut(asked, 60)} · Reflective agents` : "Reflective agents, live");
-    document.body.classList.toggle("new", !this.id);
+    document.body.classList.toggle("new", !this.id && !this.sent.length);
     this.showState();
     if (!edited) chooseStrategy(this.known.strategy);
     document.getElementById("step").value = Math.max(steps - 1, 1);
@@ -103,12 +113,12 @@ class Open {
   /** Show how far the run has come, and what it has cost so far. */
   showState() {
     const { strategy, outcome, usage } = this.known;
-    const status = this.sent.length ? "running" : this.known.status;
+    const { status } = this;
     const told = this.growing.picture.usage ?? {};
     const spent = status === "running" && told.model_calls ? told : usage;
     const cost = spent ? ` · ${counted(spent.model_calls, "call")}, ${counted(spent.total_tokens, "token")}` : "";
     const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
-    write(document.getElementById("state"), this.id ? `${strategy} ${status}${end}${cost}`.trim() : "");
+    write(document.getElementById("state"), status === "empty" ? "" : `${strategy} ${status}${end}${cost}`.trim());
   }
 
   /** Show what has changed of the tree or the day; `all` of it to a view that was just opened. */
@@ -117,7 +127,7 @@ class Open {
     const { begun } = this.growing;
     document.body.classList.toggle("with-tree", begun);
     document.body.classList.toggle("with-view", begun || Boolean(day));
-    enable(this.sent.length ? "running" : this.known.status, begun, this.node);
+    enable(this.status, begun, this.node);
     if (!begun && !day) return;
     turn(day ? "day" : "tree");
     if (frame.dataset.ready) frame.contentWindow.postMessage({ show: day ?? this.growing.news(all) }, location.origin);
@@ -147,16 +157,21 @@ function complain(error) {
   if (error.status === 401) document.getElementById("key-part").open = true;
 }
 
+/** The thread that the address names; null if it names none. */
+function named() {
+  return /^#([\w-]+)$/.exec(location.hash)?.[1] ?? null;
+}
+
 /** Open a thread, or a new one if there is no id; `sent` is what was just asked there. */
 function show(id, sent = []) {
   open?.leave();
   const before = open;
-  open = new Open(id, sent);
-  if (before?.id === id) open.expected += before.known.messages.length;
+  open = new Open(id);
   if (before?.id === id) Object.assign(open, { known: before.known, growing: before.growing, node: before.node });
   else turn("tree", true); // what was folded and selected there belongs to another tree
+  open.put(sent);
   document.getElementById("events").replaceChildren();
-  if ((location.hash.slice(1) || null) !== id) history.pushState(null, "", id ? `#${id}` : location.pathname);
+  if (named() !== id) history.pushState(null, "", id ? `#${id}` : location.pathname);
   say("");
   open.show();
   if (id) open.watch().catch(complain).finally(list);
@@ -220,26 +235,36 @@ function send(event) {
   event.preventDefault();
   const question = document.getElementById("question");
   const [text, files] = [question.value, attached];
-  question.value = "";
-  attached = [];
-  showFiles();
-  sendQuestion(document.getElementById("strategy").value, text, files).catch((error) => {
-    question.value ||= text;
-    attached = [...files, ...attached];
+  const fill = (left, added) => {
+    question.value = left;
+    attached = added;
     showFiles();
+  };
+  sendQuestion(document.getElementById("strategy").value, text, files).catch((error) => {
+    fill(question.value || text, [...files, ...attached]);
     complain(error);
   });
+  fill("", []);
 }
 
 async function sendQuestion(strategy, question, files = []) {
   const send = document.getElementById("send");
+  const body = { strategy, question, files, settings: chosenSettings(), thread_id: open.id, edits: edited };
+  const texts = files.map(({ name, text }) => ({ type: "human", file: name, size: text.length, text: text.slice(0, 4000) }));
+  const sent = [...texts, { type: "human", text: question }];
+  const asked = open;
   send.disabled = true;
+  asked.put(sent);
+  asked.show();
   try {
-    const body = { strategy, question, files, settings: chosenSettings(), thread_id: open.id, edits: edited };
     const { thread_id: id } = await post("threads", body);
-    const sent = files.map(({ name, text }) => ({ type: "human", file: name, size: text.length, text: text.slice(0, 4000) }));
     keep();
-    show(id, [...sent, { type: "human", text: question }]);
+    if (open === asked) show(id, sent);
+    else list();
+  } catch (error) {
+    asked.put([]);
+    if (open === asked) asked.show();
+    throw error;
   } finally {
     send.disabled = false;
   }
@@ -265,7 +290,7 @@ function heard(event) {
     open?.showView(true);
   } else if (open && selected !== undefined) {
     open.node = selected;
-    enable(open.known.status, true, open.node);
+    enable(open.status, true, open.node);
   }
 }
 
@@ -274,8 +299,8 @@ function showExamples() {
   const items = offered.map(([strategy, question]) => {
     const button = el("button", { type: "button" }, el("span", { class: "what" }, question), el("span", { class: "note" }, `${strategy}: ${strategies.get(strategy).does}`));
     button.addEventListener("click", () => {
-      chooseStrategy(strategy);
-      chooseStrategy("");
+      document.getElementById("strategy").value = strategy;
+      fillSettings();
       sendQuestion(strategy, question).catch(complain);
     });
     return el("li", {}, button);
@@ -286,8 +311,7 @@ function showExamples() {
 function start() {
   window.addEventListener("message", heard);
   window.addEventListener("hashchange", () => {
-    const id = location.hash.slice(1) || null;
-    if (id !== open.id) visit(id);
+    if (named() !== open.id) visit(named());
   });
   document.getElementById("keep").addEventListener("click", keep);
   document.getElementById("menu").open = matchMedia("(min-width: 1100px)").matches;
@@ -313,7 +337,7 @@ function begin() {
   say("");
   document.getElementById("threads").replaceChildren();
   fillStrategies().then(showExamples).catch(complain);
-  show(location.hash.slice(1) || null);
+  show(named());
 }
 
 start();

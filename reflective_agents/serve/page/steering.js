@@ -15,9 +15,9 @@ const AT_A_NODE = new Set(["prune", "rescore", "hint"]);
 
 /** Say which buttons can be used: for a thread in a state, with a tree, and with a node selected in it. */
 function enable(status, hasTree, node) {
-  const running = status === "running";
+  const running = status === "running" || status === "sending";
   const still = ["paused", "stopped", "ended", "error"].includes(status);
-  const holds = { pause: running, resume: status === "paused" || status === "error" };
+  const holds = { pause: status === "running", resume: status === "paused" || status === "error" };
   for (const button of document.querySelectorAll("[data-do]")) {
     const name = button.dataset.do;
     button.disabled = !(holds[name] ?? (still && hasTree && (!AT_A_NODE.has(name) || node !== null)));

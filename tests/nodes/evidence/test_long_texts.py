@@ -9,8 +9,14 @@ from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException
 
 from reflective_agents.nodes.evidence import long_texts
-from reflective_agents.nodes.evidence.long_questions import MOST_CHARACTERS, split_question, with_texts, words_of
-from reflective_agents.nodes.evidence.long_texts import LongTexts
+from reflective_agents.nodes.evidence.long_questions import (
+    MOST_CHARACTERS,
+    parts_of,
+    split_question,
+    with_texts,
+    words_of,
+)
+from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE, LongTexts
 from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
@@ -70,6 +76,21 @@ async def test_the_parts_of_a_question_are_sources() -> None:
     for source in sources.values():
         begin, end = map(int, source.url.partition("#char=")[2].split(","))
         assert source.passages == (TEXT.strip()[begin:end].strip(),)
+
+
+async def test_a_text_that_is_marked_is_a_source_however_short_it_is() -> None:
+    """Its title is that of the source, and what it ends with is no question."""
+    marked = [
+        HumanMessage(text, additional_kwargs={HOLDS: ALONE, TITLE: title})
+        for title, text in (("a.txt", "The Petrel was built in 1907. By whom?"), ("b.txt", "It is green."))
+    ]
+    messages = await shown(*marked, HumanMessage(QUESTION))
+    sources = {source.passages[0]: source.title for source in thread_sources(messages).values()}
+    assert {*sources} == {"The Petrel was built in 1907. By whom?", "It is green."}
+    assert sources["It is green."].startswith("b.txt")
+    assert words_of(messages[-1]) == QUESTION
+    urls = [source.url for source in thread_sources(messages).values()]
+    assert parts_of(marked, urls).keys() == {*urls}
 
 
 async def test_what_is_too_long_to_be_kept_is_refused_at_once() -> None:
