@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, get_type_hints
+from traceback import walk_tb
+from types import UnionType
+from typing import Annotated, Any, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, ConfigDict, InstanceOf, TypeAdapter, ValidationError
@@ -16,33 +18,61 @@ Message = Annotated[InstanceOf[BaseMessage], AfterValidator(lambda message: type
 """A message whose parts are of the right types: one that is read from a checkpoint is made in any case."""
 
 
-def damage(schema: type, values: Mapping[str, object]) -> WrongThread | None:
+def damage(schema: type, values: Mapping[str, object], error: Exception | None = None) -> WrongThread | None:
     """Return the refusal of a thread that holds values of other types than its strategy writes; None if all fit.
 
     Args:
         schema: The strategy's state.
         values: What the thread holds, by the channels that were written.
+        error: What a run has failed with on it, if one has.
     """
     for name, adapter in _adapters(schema).items():
         try:
-            if values.get(name, {}) != {}:  # as is a delta channel that was never written
+            if name in values and not (values[name] == {} and name in _mappings(schema)):  # which was never written
                 adapter.validate_python(values[name], strict=True)
-        except ValidationError as error:
-            return WrongThread(
-                f"this thread holds in {name!r} what no run writes ({error.errors()[0]['type']}): choose another thread"
-            )
-    return None
+        except ValidationError as invalid:
+            return _refusal(f"holds in {name!r} what no run writes ({invalid.errors()[0]['type']})")
+    if error and not values.get("messages", True):
+        return _refusal("holds no message")
+    if isinstance(error, KeyError):
+        named = next((name for name, value in values.items() if isinstance(value, str) and error.args == (value,)), "")
+        return _refusal(f"names in {named!r} what it does not hold") if named else None
+    return unreadable(error) if error and _is_of_channels(error) else None
 
 
 def unreadable(error: Exception) -> WrongThread:
     """Return the refusal of a thread whose checkpoints cannot even be put together."""
-    return WrongThread(f"this thread cannot be read ({type(error).__name__}), it is damaged: choose another thread")
+    return _refusal(f"cannot be read ({type(error).__name__}), it is damaged")
+
+
+def _refusal(reason: str) -> WrongThread:
+    return WrongThread(f"this thread {reason}: choose another thread")
+
+
+def _is_of_channels(error: Exception) -> bool:
+    """Tell whether it was LangGraph that could do nothing with a value of a checkpoint."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).startswith("langgraph.channels.")
 
 
 @cache
 def _adapters(schema: type) -> dict[str, TypeAdapter[object]]:
     hints = {**get_type_hints(schema), "messages": list[Message]}
     return {name: _adapter(hint) for name, hint in hints.items()}
+
+
+@cache
+def _mappings(schema: type) -> frozenset[str]:
+    """Return the channels that LangGraph reads as an empty dict where nothing was written."""
+    hints = get_type_hints(schema, include_extras=True)
+    return frozenset(name for name, hint in hints.items() if "DeltaChannel" in str(hint) or _is_mapping(hint))
+
+
+def _is_mapping(hint: Any) -> bool:
+    kind = get_origin(hint) or hint
+    if kind in (Annotated, Required, NotRequired, Union, UnionType):
+        return any(map(_is_mapping, get_args(hint)))
+    return is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Mapping))
 
 
 def _adapter(hint: Any) -> TypeAdapter[object]:

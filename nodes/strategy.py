@@ -107,7 +107,7 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             except FAILURES as error:
                 if not isinstance(error, Misuse) and self._is_stored(config):
                     with _damage_after(error):
-                        found = self._damage(self.get_state(_last(config)))
+                        found = self._damage(self.get_state(_last(config)), error)
                     if found:
                         raise found from error
                 raise
@@ -120,7 +120,7 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
             except FAILURES as error:
                 if not isinstance(error, Misuse) and self._is_stored(config):
                     with _damage_after(error):
-                        found = self._damage(await self.aget_state(_last(config)))
+                        found = self._damage(await self.aget_state(_last(config)), error)
                     if found:
                         raise found from error
                 raise
@@ -157,8 +157,8 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         thread = ensure_config(config).get("configurable", {}).get("thread_id")
         return isinstance(self.checkpointer, BaseCheckpointSaver) and thread is not None
 
-    def _damage(self, stored: StateSnapshot) -> WrongThread | None:
-        return damage(self.builder.state_schema, upgraded(stored.values))
+    def _damage(self, stored: StateSnapshot, error: Exception) -> WrongThread | None:
+        return damage(self.builder.state_schema, upgraded(stored.values), error)
 
     def _named(self, config: RunnableConfig | None) -> RunnableConfig:
         """Return the config of a run, which names the graph as LangChain's agents name themselves.

@@ -13,20 +13,22 @@ from typing import Any
 import httpx
 import httpx2
 
+from reflective_agents.text.json_signs import SIGNS, signs_outside_texts
+
 MOST = 8_000_000
 """Bytes of a reply, unpacked."""
 MOST_IN_PARTS = 32_000_000
 """Bytes of a stream of events, which are read one by one, and of vectors: 256 of 4,096 numbers in words."""
-MOST_SIGNS = 100_000
-"""Commas and brackets of a reply that is read as a whole, but for vectors: as many as the log probabilities of 8,000
-tokens have."""
+MOST_SIGNS, MOST_WITH_PROBABILITIES = 100_000, 400_000
+"""Commas and brackets of a reply that is read as a whole, but for vectors; and of one that was asked for the log
+probabilities of its tokens, each of which has twelve."""
 MOST_OF_EVENT = 2_000_000
 """Bytes of an event."""
 MOST_SIGNS_OF_EVENT = 3_000
-"""Commas and brackets outside of texts, and lines, of an event."""
+"""Commas, brackets and quotation marks outside of texts, and lines, of an event."""
 _AT_ONCE = 20
 """Events after which others have their turn on the event loop."""
-_SIGNS = (b",", b"[", b"]", b"{", b"}")
+_WITH_PROBABILITIES = re.compile(rb'"logprobs":\s*true')
 _END = re.compile(rb"\r?\n\r?\n|\r\r")
 ASKING = {"accept-encoding": "gzip"}
 """The header by which a client asks for what is unpacked here."""
@@ -50,7 +52,7 @@ class _Unpacked(httpx.AsyncByteStream, httpx2.AsyncByteStream):
         left = self.signs
         async for part in self._parts():
             if left is not None:
-                left -= sum(map(part.count, _SIGNS))
+                left -= sum(map(part.count, SIGNS))
                 if left < 0:
                     raise TooLarge(f"the reply has more than {self.signs:,} commas and brackets")
             yield part
@@ -100,14 +102,6 @@ def _checked(event: bytes) -> bytes:
     return event
 
 
-def signs_outside_texts(body: bytes) -> int:
-    """Count the commas and brackets of JSON that stand outside of its texts, and the texts."""
-    # Escaped backslashes first: in \\" the quotation mark ends a text.
-    pieces = body.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
-    between = b"".join(pieces[::2])
-    return sum(map(between.count, _SIGNS)) + len(pieces)
-
-
 def read_in_events(response: Any) -> None:
     """Let a reply that is about to be read as a stream of events come in such, whatever kind its server names."""
     if isinstance(response.stream, _Unpacked):
@@ -130,3 +124,5 @@ async def bounded(response: httpx.Response | httpx2.Response) -> None:
     stream.in_events = has_events
     if has_vectors:
         stream.signs = None
+    elif not has_events and _WITH_PROBABILITIES.search(response.request.content):
+        stream.signs = MOST_WITH_PROBABILITIES

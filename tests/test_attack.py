@@ -36,7 +36,14 @@ class Refusing(LocalServer):
         return web.json_response({}, status=self.status)
 
 
-SENDING = ["doubling_schemas", "prompts_that_grow", "halves_of_characters", "nested_bodies", "nearly_right_requests"]
+SENDING = [
+    "items_without_end",
+    "doubling_schemas",
+    "prompts_that_grow",
+    "halves_of_characters",
+    "nested_bodies",
+    "nearly_right_requests",
+]
 
 
 @pytest.mark.parametrize("name", SENDING)

@@ -20,6 +20,8 @@ ATTACKS: Mapping[str, Attack] = {
         sending.nested_bodies,
         sending.large_bodies,
         sending.many_names,
+        sending.items_without_end,
+        sending.states_of_no_checkpoint,
         sending.odd_addresses,
         sending.configurations_that_no_run_has,
         sending.numbers_beyond,

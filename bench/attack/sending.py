@@ -1,5 +1,6 @@
 """Attacks with what is sent: schemas, tools, prompts, characters, nesting, numbers, good requests changed."""
 
+import base64
 import copy
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from uuid import uuid4
 from bench.attack.schemas import OVERFLOWING, doubling, grammar, mesh
 from bench.attack.target import OFFLINE, Breach, Target, asking
 
-CHAT = "/v1/chat/completions"
+CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 HALF = "\ud800"
 PARTS: Sequence[Any] = (
     None, True, "", HALF, "\0", "../..", "x" * 50_000, -1, 10**30, 1e308, float("nan"), float("inf"), [], {},
@@ -35,9 +36,9 @@ def tooled(schema: Any) -> dict[str, Any]:
     return chat(model="react:offline", tools=[tool])
 
 
-async def refused(target: Target, body: Mapping[str, Any]) -> None:
-    """Send a chat completion that has to be refused."""
-    answer = await target.send("POST", CHAT, body)
+async def refused(target: Target, body: Mapping[str, Any], path: str = CHAT) -> None:
+    """Send a chat completion, or a response, that has to be refused."""
+    answer = await target.send("POST", path, body)
     if not 400 <= answer.status_code < 500:
         raise Breach(f"what stands for too much was answered with {answer.status_code}: {answer.text[:200]}")
 
@@ -134,6 +135,31 @@ async def many_names(target: Target) -> None:
         await target.run("plan", str(uuid4()), {**OFFLINE, **settings}, input=asking())
 
 
+async def items_without_end(target: Target) -> None:
+    """Give a response, or a completion, ever so many parts: most are wrong, or refer to what is nowhere."""
+    count = target.random.randint(2_000, 3_000)
+    nowhere = base64.urlsafe_b64encode(target.random.randbytes(32)).decode().rstrip("=")
+    output = {"type": "function_call_output", "call_id": "a", "output": "b"}
+    items = [[1] * 16 * count, [{"type": "x" * 10**6}], [{"id": f"msg_{nowhere}"}] * count, [output] * count]
+    for given in target.random.sample(items, 2):
+        await refused(target, {"model": "chain_of_thought:offline", "input": given}, RESPONSES)
+    for fields in ({"messages": [1] * 16 * count}, {"tools": [1] * 16 * count}):
+        await refused(target, chat(**fields))
+    for key in (nowhere, f"resp_{nowhere}", "resp_" + "A" * 10**6, HALF):
+        body = {"model": "chain_of_thought:offline", "input": "Why?", "previous_response_id": key}
+        await refused(target, body, RESPONSES)
+
+
+async def states_of_no_checkpoint(target: Target) -> None:
+    """Ask for the state at something that is no checkpoint, and for threads by what is no list."""
+    thread = await target.honest_run()
+    odd = target.random.choice([*PARTS[:8], [1], {"checkpoint_id": [1]}])
+    await target.send("POST", f"/threads/{thread}/state/checkpoint", {"checkpoint": odd})
+    for path in ("/threads/search", "/threads/count"):
+        for name in ("select", "metadata", "limit", "offset", "ids", "values"):
+            await target.send("POST", path, {name: odd})
+
+
 async def odd_addresses(target: Target) -> None:
     """Put control characters, and halves of characters, into addresses."""
     odd = target.random.choice(["%00", "x%0A", "%ed%a0%80", "%7f"])
@@ -182,6 +208,7 @@ async def nearly_right_requests(target: Target) -> None:
     start = {"id": 1, "method": "run.start", "params": run}
     good: list[tuple[str, dict[str, Any]]] = [
         (CHAT, chat(settings={"samples": 2}, stream=False)),
+        (RESPONSES, {"model": "chain_of_thought:offline", "input": asking()["messages"], "store": True, "tools": []}),
         (f"/threads/{thread}/runs/wait", {**run, "config": {"configurable": {}, "recursion_limit": 50}}),
         (f"/threads/{thread}/runs", {**run, "multitask_strategy": "reject", "stream_mode": ["values"]}),
         (f"/threads/{thread}/commands", start),

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -324,7 +325,13 @@ def _files(words: Words, folder: Path) -> dict[Path, bytes]:
 
 def are_written(words: Words, folder: Path) -> bool:
     """Tell whether a folder holds these prompts and no others."""
-    return {file: file.read_bytes() for file in folder.glob("*.txt")} == _files(words, folder)
+    wanted = _files(words, folder)
+    return set(folder.glob("*.txt")) == set(wanted) and all(starmap(_holds, wanted.items()))
+
+
+def _holds(file: Path, text: bytes) -> bool:
+    """Tell whether a file holds a text; what is no file, or larger, is not read."""
+    return file.is_file() and file.stat().st_size == len(text) and file.read_bytes() == text
 
 
 def write_prompts(words: Words, folder: Path) -> None:

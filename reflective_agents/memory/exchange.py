@@ -12,6 +12,7 @@ from reflective_agents.state.errors import Misuse
 from reflective_agents.state.experience import LONGEST_TEXT, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
+from reflective_agents.text.json_signs import signs_outside_texts
 from reflective_agents.text.validation import in_plain_words
 
 if TYPE_CHECKING:  # loads numpy, and a file is read without
@@ -24,6 +25,11 @@ Text = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
 Texts = dict[Literal["title", "applies_when", "advice", "evidence"], Text]
 MOST_LINES = 1_000
 """Changes and contradictions of one item that are read."""
+
+LONGEST_LINE = 20_000_000
+"""Characters of a line; an item of as many changes, each of the longest texts, has fewer."""
+MOST_SIGNS = 100_000
+"""Commas, brackets and quotation marks of such an item."""
 
 
 class ChangeLine(BaseModel):
@@ -108,6 +114,10 @@ def read_items(lines: Iterable[str]) -> list[Item]:
 
 
 def _read(line: str, number: int) -> Item:
+    if len(line) > LONGEST_LINE or signs_outside_texts(line.encode(errors="replace")) > MOST_SIGNS:
+        raise Misuse(
+            f"line {number} is no item: it has more than {LONGEST_LINE:,} characters, or {MOST_SIGNS:,} signs of JSON"
+        )
     try:
         return ItemLine.model_validate_json(line).item()
     except ValidationError as error:

@@ -10,6 +10,7 @@ from langchain_core.vectorstores import VectorStore
 from langgraph.store.base import BaseStore, Op, PutOp, Result, SearchItem, SearchOp
 
 from reflective_agents.memory.layout import Namespace, texts_of
+from reflective_agents.state.errors import Misuse
 
 
 class WithVectorStore(BaseStore):
@@ -66,8 +67,11 @@ class WithVectorStore(BaseStore):
         return self._opened[owner]
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
-        found = await self._of(texts_of(op.namespace_prefix)).asimilarity_search(op.query or "", k=op.limit)
-        return _by_place(op.namespace_prefix, found[: op.limit])
+        if op.filter:
+            raise Misuse("a vector store knows texts alone: search them without a filter, or without a query")
+        most = op.offset + op.limit
+        found = await self._of(texts_of(op.namespace_prefix)).asimilarity_search(op.query or "", k=most)
+        return _by_place(op.namespace_prefix, found[:most])[op.offset :]
 
 
 def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:

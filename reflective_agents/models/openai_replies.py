@@ -1,8 +1,10 @@
 """Replies that OpenAI's client reads beside the event loop: it takes long for each object that a server sends."""
 
 import asyncio
+import json
 from typing import Any
 
+import httpx2
 from openai import AsyncOpenAI
 
 from reflective_agents.state.reply_bytes import read_in_events
@@ -32,10 +34,19 @@ def read_beside_loop(client: AsyncOpenAI) -> None:
 
 
 def _read(reply: Any, most: int) -> None:
-    """Read a raw reply, which keeps what it has read."""
-    choices = getattr(reply.parse(), "choices", None)
-    if isinstance(choices, list):
-        del choices[most:]
+    """Read a raw reply, which keeps what it has read. What is too much is left out before it is made to objects."""
+    response = reply.http_response
+    try:
+        data = json.loads(response.content)
+    except ValueError:  # the client says so
+        return
+    choices = data.get("choices") if isinstance(data, dict) else None
+    if isinstance(choices, list) and len(choices) > most:
+        content = json.dumps({**data, "choices": choices[:most]}).encode()
+        kept = [(name, value) for name, value in response.headers.items() if name != "content-length"]
+        reply.http_response = httpx2.Response(response.status_code, headers=kept, content=content)
+        reply.http_response.request = response.request
+    reply.parse()
 
 
 def _signs(body: bytes) -> int:

@@ -7,7 +7,7 @@ done, and `ignored` names it.
 
 from collections.abc import Collection
 from itertools import takewhile
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -36,6 +36,9 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
 
+Objects: TypeAlias = Annotated[list[JsonObject], Field(fail_fast=True)]
+"""A list of a request, of which the first part that is wrong is named; to name each of 40,000 takes long."""
+
 
 class ChatMessage(BaseModel):
     """A message of the conversation."""
@@ -43,13 +46,13 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[JsonObject] | None = Field(default=None, validate_default=True)
-    tool_calls: list[JsonObject] | None = None
+    content: str | Objects | None = Field(default=None, validate_default=True)
+    tool_calls: Objects | None = None
     tool_call_id: str | None = None
 
     @field_validator("content")
     @classmethod
-    def _text_and_images(cls, content: str | list[JsonObject] | None) -> str | list[JsonObject]:
+    def _text_and_images(cls, content: str | Objects | None) -> str | Objects:
         """Join text; a content with images stays a list of parts."""
         parts = [{"type": "text", "text": content or ""}] if content is None or isinstance(content, str) else content
         if unsupported := {part.get("type") for part in parts} - {"text", "image_url"}:
@@ -133,7 +136,7 @@ class ChatRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: str
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
     stream: bool = False
     stream_options: StreamOptions | None = None
     max_tokens: int | None = None
@@ -141,7 +144,7 @@ class ChatRequest(BaseModel):
     seed: int | None = None
     stop: str | list[str] | None = None
     response_format: ResponseFormat | None = None
-    tools: list[JsonObject] = Field(default_factory=list)
+    tools: Objects = Field(default_factory=list)
     tool_choice: Literal["auto", "none", "required"] | NamedTool = "auto"
     parallel_tool_calls: bool | None = None
     reasoning_effort: Effort | None = None
@@ -190,7 +193,7 @@ class ChatRequest(BaseModel):
         check_settings(schema, settings)
         return settings
 
-    def _offered_tools(self) -> list[JsonObject]:
+    def _offered_tools(self) -> Objects:
         """Return the tools that the agent may call: of a named choice that tool alone."""
         if self.tool_choice == "required" and not self.tools:
             raise Refused("a tool is required, and there is none to call", "tool_choice")
@@ -235,7 +238,7 @@ class ChatRequest(BaseModel):
             results[message.tool_call_id or ""] = str(message.content)
         return results
 
-    def question(self) -> list[JsonObject]:
+    def question(self) -> Objects:
         """Return the conversation; on a thread only what is new, since the thread holds the rest."""
         messages = self.messages
         if self.thread_id:

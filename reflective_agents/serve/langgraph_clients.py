@@ -85,7 +85,7 @@ class LangGraphClients:
                 if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
                     raise Refused("select: it is not a list of names", "select", status=HTTPStatus.UNPROCESSABLE_ENTITY)
                 return await self._select(scope, body, names)
-        elif state and not (body.get("checkpoint") or {}).get("checkpoint_id"):
+        elif state and not _names_checkpoint(body):
             scope, raw = {**_at(scope, state[1]), "method": "GET"}, b""
         await self._app(with_length(scope, raw), replayed(raw, receive), send)
         return None
@@ -120,6 +120,12 @@ class LangGraphClients:
 def _goes_on(body: Mapping[str, Any]) -> bool:
     """Tell whether a run has nothing to begin with: it goes on with what its thread was at."""
     return all(body.get(name) is None for name in ("input", "command", "checkpoint", "checkpoint_id"))
+
+
+def _names_checkpoint(body: JsonObject) -> bool:
+    """Tell whether a request for a state names a checkpoint; what is none, Aegra refuses."""
+    checkpoint = body.get("checkpoint") or {}
+    return not isinstance(checkpoint, dict) or bool(checkpoint.get("checkpoint_id"))
 
 
 def _object(raw: bytes) -> JsonObject:

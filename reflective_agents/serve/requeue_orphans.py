@@ -1,7 +1,7 @@
-"""Requeues runs whose end could not be written.
+"""Requeues runs that nobody works on, and that Aegra would leave `running` for good, or for hours.
 
-If Postgres is away at the very end of a run, Aegra gives the run up and leaves it `running`, although no worker runs
-it. No worker would take it up again, and its thread would stay busy for good.
+If Postgres is away at the very end of a run, Aegra gives the run up. No worker would take it up again, and its thread
+would stay busy. If the clock is set back, the leases of workers that die then end only when the clock is there again.
 """
 
 import asyncio
@@ -12,6 +12,11 @@ _REQUEUE = """
 UPDATE runs SET lease_expires_at = now() - interval '1 second'
 WHERE status = 'running' AND claimed_by IS NULL AND lease_expires_at IS NULL
 """
+_SHORTEN = """
+UPDATE runs SET lease_expires_at = now() + make_interval(secs => %(seconds)s)
+WHERE status = 'running' AND lease_expires_at > now() + make_interval(secs => 2 * %(seconds)s)
+"""
+"""A worker that lives makes its lease longer again before that."""
 
 
 async def keep_requeueing() -> None:
@@ -26,5 +31,6 @@ async def keep_requeueing() -> None:
         try:
             async with db_manager.lg_pool.connection() as connection:
                 await connection.execute(_REQUEUE)
+                await connection.execute(_SHORTEN, {"seconds": settings.worker.LEASE_DURATION_SECONDS})
         except OperationalError:
             continue

@@ -16,12 +16,14 @@ from pydantic import (
 )
 
 from reflective_agents.serve.chat_request import NO_EFFECT as CHAT_NO_EFFECT
-from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of, without_defaults
+from reflective_agents.serve.chat_request import ChatRequest, Effort, Objects, refusal_of, without_defaults
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.state.json_types import JsonObject
 
 NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
+MOST_REFERENCES = 100
+"""Answers to which a request may refer: each is looked up."""
 _UNREADABLE = "message.output_text.logprobs"
 _OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -35,11 +37,11 @@ class Message(_Part):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[JsonObject]
+    content: str | Objects
 
     @field_validator("content")
     @classmethod
-    def _as_in_chat(cls, content: str | list[JsonObject]) -> str | list[JsonObject]:
+    def _as_in_chat(cls, content: str | Objects) -> str | Objects:
         return content if isinstance(content, str) else [_chat_part(part) for part in content]
 
 
@@ -55,11 +57,11 @@ class FunctionCallOutput(_Part):
     """What a call of the client's has brought."""
 
     call_id: str
-    output: str | list[JsonObject]
+    output: str | Objects
 
     @field_validator("output")
     @classmethod
-    def _as_text(cls, output: str | list[JsonObject]) -> str:
+    def _as_text(cls, output: str | Objects) -> str:
         parts = [{"type": "input_text", "text": output}] if isinstance(output, str) else output
         if not all(part.get("type") in _TEXTS and isinstance(part.get("text"), str) for part in parts):
             raise ValueError("the output of a function is text")
@@ -163,7 +165,7 @@ class ResponsesRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     model: str
-    input: Annotated[list[Item], BeforeValidator(_as_items)] = Field(min_length=1)
+    input: Annotated[list[Item], Field(fail_fast=True), BeforeValidator(_as_items)] = Field(min_length=1)
     instructions: str | None = None
     previous_response_id: str | None = None
     store: bool = True
@@ -177,7 +179,7 @@ class ResponsesRequest(BaseModel):
     temperature: float | None = None
     text: TextOptions = Field(default_factory=TextOptions)
     tool_choice: Literal["auto", "none", "required"] | FunctionChoice = "auto"
-    tools: list[JsonObject] = Field(default_factory=list)
+    tools: Objects = Field(default_factory=list)
     top_p: float | None = None
     settings: JsonObject = Field(default_factory=dict)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
@@ -191,7 +193,7 @@ class ResponsesRequest(BaseModel):
 
     @field_validator("tools")
     @classmethod
-    def _are_functions(cls, tools: list[JsonObject]) -> list[JsonObject]:
+    def _are_functions(cls, tools: Objects) -> Objects:
         if others := sorted({str(tool.get("type")) for tool in tools} - {"function"}):
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
@@ -215,9 +217,15 @@ class ResponsesRequest(BaseModel):
         return RunKey.of(self.previous_response_id, "resp", "previous_response_id")
 
     def references(self) -> set[RunKey]:
-        """Return the runs whose answers the input refers to."""
-        keys = [item.id for item in self.input if isinstance(item, ItemReference)]
-        return {RunKey.of(key, "msg", "input") for key in keys if key.startswith("msg_")}
+        """Return the runs whose answers the input refers to.
+
+        Raises:
+            Refused: if there can be no such runs, or they are too many.
+        """
+        ids = [item.id for item in self.input if isinstance(item, ItemReference) and item.id.startswith("msg_")]
+        if len(ids) > MOST_REFERENCES:
+            raise Refused(f"the input refers to {len(ids):,} answers, at most {MOST_REFERENCES} are looked up", "input")
+        return {RunKey.of(id, "msg", "input") for id in ids}
 
     def input_items(self, key: RunKey) -> list[JsonObject]:
         """Return the input as the items of a response.
@@ -260,7 +268,9 @@ class ResponsesRequest(BaseModel):
     def _messages(self) -> Iterator[JsonObject]:
         called: set[str] = set()
         calls: list[JsonObject] = []
-        for number, item in enumerate(self.input, 1):
+        others = (number for number, item in enumerate(self.input) if not isinstance(item, FunctionCallOutput))
+        last_other = max(others, default=-1)
+        for number, item in enumerate(self.input):
             if isinstance(item, FunctionCall):
                 called.add(item.call_id)
                 function = {"name": item.name, "arguments": item.arguments}
@@ -272,9 +282,7 @@ class ResponsesRequest(BaseModel):
             if isinstance(item, Message):
                 yield item.model_dump()
             # The call may be a mere reference. If the conversation has gone on since, its answer says what came.
-            elif isinstance(item, FunctionCallOutput) and (
-                item.call_id in called or all(isinstance(later, FunctionCallOutput) for later in self.input[number:])
-            ):
+            elif isinstance(item, FunctionCallOutput) and (item.call_id in called or number > last_other):
                 yield {"role": "tool", "tool_call_id": item.call_id, "content": item.output}
 
     def _response_format(self) -> JsonObject | None:

@@ -56,19 +56,26 @@ class LoopGuard:
         await asyncio.to_thread(self._watch.join)
 
     def _run(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+        own, all_threads = Path(f"/proc/self/task/{thread.native_id}"), Path("/proc/self/task")
         while not self._ended.wait(self._every):
-            begun, waited, beat = time.monotonic(), _waited(thread), threading.Event()
+            begun, times, beat = time.monotonic(), _times(own), threading.Event()
             try:
                 loop.call_soon_threadsafe(beat.set)
             except RuntimeError:  # it is closed
                 return
-            if beat.wait(self._longest):
+            if beat.wait(self._longest / 5):
+                continue
+            others = {other: _times(other) for other in all_threads.iterdir()} if all_threads.exists() else {}
+            if beat.wait(self._longest * 4 / 5):
                 continue
             stack = _stack(sys._current_frames().get(thread.ident or 0))
             while not beat.wait(_LOOK):
                 if loop.is_closed():
                     return
-            seconds = time.monotonic() - begun - (_waited(thread) - waited)
+            since, now = time.monotonic() - begun, _times(own)
+            # Another thread may have had the interpreter, and waited for a processor.
+            elsewhere = max((_times(other).waited - before.waited for other, before in others.items()), default=0.0)
+            seconds = max(now.ran - times.ran, since - (now.waited - times.waited) - max(elsewhere, 0))
             if seconds > self._longest:
                 self._report(Held(round(seconds, 3), stack))
 
@@ -78,10 +85,19 @@ def log_held(held: Held) -> None:
     LOGGERS["loop"].warning(Event(event="held", seconds=held.seconds, stack=held.stack))
 
 
-def _waited(thread: threading.Thread) -> float:
-    """Return the seconds for which a thread was ready to run while others did, where Linux counts them."""
-    times = Path(f"/proc/self/task/{thread.native_id}/schedstat")
-    return int(times.read_text().split()[1]) / 1e9 if times.exists() else 0.0
+class _Times(NamedTuple):
+    """For how many seconds a thread ran, and was ready to run while others did; 0 where nothing counts them."""
+
+    ran: float
+    waited: float
+
+
+def _times(thread: Path) -> _Times:
+    try:
+        ran, waited, _ = (thread / "schedstat").read_text().split()
+    except (OSError, ValueError):  # not on Linux, or the thread has ended
+        return _Times(0, 0)
+    return _Times(int(ran) / 1e9, int(waited) / 1e9)
 
 
 def _stack(frame: FrameType | None) -> str:

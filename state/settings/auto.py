@@ -1,6 +1,7 @@
 """The settings of `graphs.auto`."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -59,6 +60,14 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
         default=3, ge=0, le=100, description="Most reflections on what has failed, each with a new attempt."
     )
     max_expansions: int = Field(default=1000, ge=0, le=10_000, description="Most expansions in one run.")
+
+    @classmethod
+    def merged(cls, own: Mapping[str, Any], chosen: Mapping[str, Any]) -> Self:
+        """Return the settings of a run as any others; a model that the caller has chosen takes the place of the
+        graph's own ladder."""
+        replaces = chosen.get("model") is not None and "ladder" not in chosen
+        kept = {name: value for name, value in own.items() if name != "ladder" or not replaces}
+        return super().merged(kept, chosen)
 
     @field_validator("ladder")
     @classmethod

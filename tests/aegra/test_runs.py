@@ -140,6 +140,45 @@ async def test_a_run_whose_end_was_not_written_ends_after_all(
     assert len(model_server.requests) == before
 
 
+def shift_leases(settings: dict[str, str], hours: int) -> None:
+    """Let the leases of runs end earlier or later, as they do for a clock that was set ahead or back."""
+    with psycopg.connect(settings["DATABASE_URL"], autocommit=True) as connection:
+        shifted = connection.execute(
+            "UPDATE runs SET lease_expires_at = lease_expires_at + make_interval(hours => %s) "
+            "WHERE status = 'running' AND claimed_by IS NOT NULL",
+            [hours],
+        )
+        assert shifted.rowcount
+
+
+@pytest.mark.hostile
+async def test_runs_go_on_when_the_clock_was_set_ahead(
+    servers: list[Server], model_server: OpenAIServer, settings: dict[str, str]
+) -> None:
+    before = len(model_server.requests)
+    runs = await begin(servers, 4)
+    await asyncio.sleep(2)
+    shift_leases(settings, -1)
+    assert_all_is_well(await ended(servers[1], runs))
+    assert 0 <= len(model_server.requests) - before - 4 * CALLS <= 4 * CALLS_OF_A_STEP
+
+
+@pytest.mark.hostile
+async def test_runs_of_a_killed_process_go_on_though_the_clock_was_set_back(
+    servers: list[Server], settings: dict[str, str], start: Callable[[], Server]
+) -> None:
+    runs = await begin(servers, 4)
+    await asyncio.sleep(2)
+    servers[0].process.send_signal(signal.SIGSTOP)  # or its heartbeat would set the lease right again
+    servers[1].process.send_signal(signal.SIGSTOP)
+    shift_leases(settings, 24)
+    servers[0].end(signal.SIGKILL)
+    servers[1].process.send_signal(signal.SIGCONT)
+    servers[0] = start()
+    assert_all_is_well(await ended(servers[1], runs, patience=120))
+    servers[0].wait_until_ready()
+
+
 async def test_one_run_at_a_time_on_a_thread(servers: list[Server]) -> None:
     thread = str(uuid4())
     await servers[0].client().threads.create(thread_id=thread)

@@ -148,11 +148,18 @@ def test_a_model_beside_a_ladder_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ValidationError, match="ladder"):
         AutoContext(model="openai:b", ladder=ladder)
     with pytest.raises(ValidationError, match="ladder"):
-        AutoContext.merged({"ladder": ladder}, {"model": "openai:b"})
+        AutoContext.merged({}, {"model": "openai:b", "ladder": ladder})
     assert AutoContext(model="openai:a", ladder=ladder).model == "openai:a"
     monkeypatch.setenv("MODEL", "openai:c")
     assert AutoContext(ladder=ladder).model == "openai:a"
     assert AutoContext(ladder=ladder).resumed({"ladder": ladder, "samples": 2}).model == "openai:a"
+
+
+def test_a_callers_model_takes_the_place_of_the_graphs_own_ladder() -> None:
+    ladder = ["openai:a", "openai:b"]
+    merged = AutoContext.merged({"ladder": ladder, "samples": 2}, {"model": "openai:c"})
+    assert (merged.model, merged.ladder, merged.samples) == ("openai:c", None, 2)
+    assert AutoContext.merged({"ladder": ladder}, {"samples": 2}).ladder == ladder
 
 
 def test_a_ladder_can_be_given_as_json() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
@@ -11,6 +12,8 @@ from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.serve.bodies import BYTES, cleaned
 from reflective_agents.serve.chat_request import parse
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.serve.responses_request import parse as parse_response
+from reflective_agents.serve.run_key import RunKey
 from reflective_agents.state.errors import Misuse
 
 pytestmark = [pytest.mark.hostile, pytest.mark.process]
@@ -46,3 +49,31 @@ async def test_names_that_nothing_has_are_refused_at_once(names: dict[str, str])
     await asyncio.sleep(0.01)
     with pytest.raises(Misuse):
         await graph.ainvoke(ASK, context={"model": "offline", "prompts": names})
+
+
+OUTPUT = {"type": "function_call_output", "call_id": "a", "output": "b"}
+PARTS_OF_LISTS: list[tuple[str, object]] = [
+    ("messages", [1] * 45_000),
+    ("messages", [{"role": "user", "content": [1] * 45_000}]),
+    ("tools", [1] * 45_000),
+    ("input", [1] * 45_000),
+    ("input", [OUTPUT] * 2_800),
+    ("input", [{"type": "item_reference", "id": RunKey(str(UUID(int=1)), str(UUID(int=2))).id("msg")}] * 3_000),
+    ("input", [{"type": "x" * 5_000_000}]),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), PARTS_OF_LISTS, ids=range(len(PARTS_OF_LISTS)))
+async def test_a_list_of_ever_so_many_is_read_at_once(name: str, value: object) -> None:
+    body = {"model": "chain_of_thought", "messages": [{"role": "user", "content": "Why?"}], name: value}
+    refusal = ""
+    try:
+        if name == "input":
+            given = parse_response({"model": "chain_of_thought", "input": value})
+            given.references()
+            given.chat({})
+        else:
+            parse(body)
+    except Refused as refused:
+        refusal = str(refused)
+    assert len(refusal) <= 1_000

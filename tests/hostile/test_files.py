@@ -170,12 +170,13 @@ def test_results_of_before_are_read(tmp_path: Path) -> None:
     assert read_run(tmp_path)[1]["1"]["outcome"] == older
 
 
-@pytest.mark.parametrize("kind", ["huge", "pipe", "link", "nowhere", "folder"])
-def test_a_folder_of_prompts(kind: str, tmp_path: Path) -> None:
-    folder, outside = tmp_path / "prompts", tmp_path / "secret.txt"
-    folder.mkdir()
+KINDS = ["huge", "pipe", "link", "nowhere", "folder"]
+NAME = "reflection.CRITIQUE"
+
+
+def put(kind: str, file: Path, outside: Path) -> None:
+    """Put something in the place of a small file."""
     outside.write_text("a secret")
-    file = folder / "reflection.CRITIQUE.txt"
     if kind == "huge":
         file.touch()
         os.truncate(file, 10**10)
@@ -184,9 +185,27 @@ def test_a_folder_of_prompts(kind: str, tmp_path: Path) -> None:
     elif kind == "folder":
         file.mkdir()
     else:
-        file.symlink_to(outside if kind == "link" else tmp_path / "nowhere")
+        file.symlink_to(outside if kind == "link" else outside.with_name("nowhere"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_of_prompts(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    put(kind, folder / f"{NAME}.txt", tmp_path / "secret.txt")
     with pytest.raises(BadPrompt):
         replacements(str(folder))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_of_prompts_that_were_tuned(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    put(kind, folder / f"{NAME}.txt", tmp_path / "secret.txt")
+    pytest.importorskip("gepa")
+    from reflective_agents.evals.tuning import are_written
+
+    assert not are_written({NAME: "Look closely."}, folder)
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ async def test_what_is_cut_off_says_so(ask: Ask) -> None:
 
 async def test_pieces_of_calls_of_any_provider_are_joined_in_linear_time() -> None:
     pieces = [AIMessageChunk(content="") for _ in range(2)]
-    for piece in pieces:  # not validated, which would read them
-        piece.tool_call_chunks = [tool_call_chunk(name="search", args="{" * 200_000, id="a", index=0)]
+    for each in pieces:  # not validated, which would read them
+        each.tool_call_chunks = [tool_call_chunk(name="search", args="{" * 200_000, id="a", index=0)]
     assert len(joined(pieces).invalid_tool_calls) == 1
 
 

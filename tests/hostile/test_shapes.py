@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
@@ -106,8 +107,17 @@ async def test_a_reply_of_too_many_parts_is_not_read(server: Sending, name: str)
 @pytest.mark.parametrize("own", [False, True], ids=["by name", "an object"])
 async def test_of_many_choices_those_are_read_that_were_asked_for(server: Sending, own: bool, other: str) -> None:
     server.body = with_choices(CHOICE, *[other] * (95_000 // max(other.count(",") + 5, 5)))
-    model = ChatOpenAI(model="m", api_key=SecretStr("none"), base_url=f"{server.address}/v1", max_retries=0)
-    assert await ask(model=model if own else None) == "Yes."
+    given: Any = {"model": "m", "api_key": "none", "base_url": f"{server.address}/v1", "max_retries": 0}
+    assert await ask(model=await asyncio.to_thread(ChatOpenAI, **given) if own else None) == "Yes."
+    await close_models()
+
+
+@pytest.mark.parametrize("field", ["tool_calls", "annotations", "content"])
+async def test_a_choice_of_many_parts_is_read_beside_the_loop(server: Sending, field: str) -> None:
+    message = {"role": "assistant", "content": "Yes.", field: [{}] * 10_000}
+    server.body = json.dumps(whole(message)).encode()
+    with suppress(ModelFailed):
+        await ask()
     await close_models()
 
 

@@ -63,6 +63,22 @@ def test_data_of_other_types(strategy: str, until: str) -> None:
     assert refused > 10
 
 
+@pytest.mark.parametrize(
+    ("strategy", "channel", "value", "until"),
+    [
+        ("plan", "plans", {}, BEGUN),
+        ("memory", "messages", [], BEGUN),
+        ("reflection", "messages", [], BEGUN),
+        ("best_of_n", "best", "x", BEGUN),
+        ("plan", "reports", 0, ENDED),
+    ],
+)
+def test_data_that_fits_badly(strategy: str, channel: str, value: object, until: str) -> None:
+    graph = builder_of(strategy).compile(tampered(saved(strategy, until), channel, value))
+    with pytest.raises(WrongThread):
+        graph.invoke(None if until == BEGUN else ASK, thread(), context={"model": "offline", "max_model_calls": 4})
+
+
 async def test_asynchronous_runs_refuse_it_as_well() -> None:
     saver = saved("chain_of_thought", BEGUN)
     for channel in ("usage", "outcome", "messages", "version"):

@@ -1,15 +1,16 @@
 """Items as files: exported and imported, written by hand, merged."""
 
 import json
+import time
 
 import pytest
 from langgraph.store.memory import InMemoryStore
 
-from reflective_agents.memory.exchange import export_items, import_items, merge_items, read_items
+from reflective_agents.memory.exchange import MOST_LINES, export_items, import_items, merge_items, read_items
 from reflective_agents.memory.items import Items
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.experience import Event, Item, advice_of, new_item
+from reflective_agents.state.experience import LONGEST_TEXT, Event, Item, advice_of, new_item
 from reflective_agents.state.memories import new_memory
 
 HAND = {"title": "Length", "applies_when": "a short label", "advice": "Forty words."}
@@ -78,6 +79,27 @@ async def test_a_line_that_is_no_item_is_refused_with_its_number_and_nothing_is_
     with pytest.raises(Misuse, match="line 2 is no item"):
         await import_items(items, [json.dumps(HAND), json.dumps({**HAND, **change})])
     assert await items.count() == 0
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize(
+    "more",
+    [{str(number): 1 for number in range(1_000_000)}, {"history": [{}] * 1_000_000}, {"advice": "a" * 25_000_000}],
+    ids=["fields", "changes", "text"],
+)
+def test_a_line_of_too_much_is_refused_at_once(more: dict[str, object]) -> None:
+    line = json.dumps({**HAND, **more})
+    begun = time.process_time()
+    with pytest.raises(Misuse, match="line 1 is no item"):
+        read_items([line])
+    assert time.process_time() - begun < 1
+
+
+def test_an_item_may_have_as_much_as_is_kept_of_it() -> None:
+    texts = dict.fromkeys(("title", "applies_when", "advice", "evidence"), "é" * LONGEST_TEXT)
+    changes = [{"at": 1.0, "what": "edited", "before": texts, "after": texts}] * MOST_LINES
+    line = json.dumps({**HAND, "history": changes, "against": ["a" * 32] * MOST_LINES}, ensure_ascii=False)
+    assert len(read_items([line])[0]["history"]) == MOST_LINES
 
 
 async def test_a_refinement_without_advice_adds_none() -> None:

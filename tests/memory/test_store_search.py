@@ -15,6 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite.aio import AsyncSqliteStore
 
 from reflective_agents.graphs.memory import builder
+from reflective_agents.memory.layout import texts_of
 from reflective_agents.memory.rankings import named
 from reflective_agents.memory.stream import MemoryStream
 from reflective_agents.memory.vector_store import WithVectorStore
@@ -97,6 +98,17 @@ async def test_what_is_forgotten_is_gone_from_the_index() -> None:
     assert {one["text"] for one in vectors.store.values()} == {*TEXTS}
     await stream.forget_all()
     assert vectors.store == {}
+
+
+async def test_a_vector_store_is_searched_page_by_page_and_not_by_fields() -> None:
+    store = WithVectorStore(InMemoryStore(), lambda _: InMemoryVectorStore(ByTopic()))
+    await stream_of(store)
+    namespace = next(namespace for namespace in await store.alist_namespaces() if texts_of(namespace))
+    whole = [item.key for item in await store.asearch(namespace, query="honey", limit=3)]
+    assert [item.key for item in await store.asearch(namespace, query="honey", limit=1, offset=1)] == whole[1:2]
+    assert await store.asearch(namespace, query="honey", limit=3, offset=3) == []
+    with pytest.raises(Misuse, match="filter"):
+        await store.asearch(namespace, query="honey", filter={"text": TEXTS[0]})
 
 
 async def test_a_vector_store_is_opened_once_for_each_owner_by_their_name() -> None:

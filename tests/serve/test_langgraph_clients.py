@@ -14,7 +14,8 @@ THREADS = [{"thread_id": "a", "status": "idle"}]
 @pytest.fixture
 def client() -> httpx.AsyncClient:
     found = Route("/threads/search", lambda request: JSONResponse(THREADS), methods=["POST"])
-    transport = httpx.ASGITransport(LangGraphClients(Starlette(routes=[found])))
+    state = Route("/threads/a/state/checkpoint", lambda request: JSONResponse({}, 422), methods=["POST"])
+    transport = httpx.ASGITransport(LangGraphClients(Starlette(routes=[found, state])))
     return httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
 
@@ -28,3 +29,9 @@ async def test_what_is_no_list_of_fields_is_refused(client: httpx.AsyncClient, n
     answer = await client.post("/threads/search", json={"select": names})
     assert answer.status_code == 422
     assert answer.json()["error"]["param"] == "select"
+
+
+@pytest.mark.parametrize("checkpoint", ["x", [1], 7, True, {"checkpoint_id": [1]}])
+async def test_what_is_no_checkpoint_is_left_to_aegra(client: httpx.AsyncClient, checkpoint: object) -> None:
+    answer = await client.post("/threads/a/state/checkpoint", json={"checkpoint": checkpoint})
+    assert answer.status_code == 422
