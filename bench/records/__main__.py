@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.options import parser_of
 from bench.recorded import RECORDED
-from bench.records.making import BENCHMARKS, differs, make, write, write_manifest
+from bench.records.making import differs, make, write, write_manifest
 from bench.records.programs import execute
 from bench.records.sources import SOURCES, Clones, Unusable, to_clone
 from bench.replays.records import Record
@@ -39,8 +39,7 @@ def build(clones: Clones, folder: Path, *, run_programs: bool) -> list[str]:
             wrong.append(f"{name}: {difference}")
         expected = SOURCES[name]["expected"]
         if run_programs and "exec_pass" in expected:
-            rows = {row["id"]: row for tasks in BENCHMARKS for row in made.get(tasks, [])}
-            execute(made[name], rows, first=expected.get("root_exec_pass") is not None)
+            execute(made[name], clones.read(SOURCES[name]), first=expected.get("root_exec_pass") is not None)
         write(folder, name, made[name])
         print(f"{name}: {len(made[name])} records", flush=True)
     if made:

@@ -71,15 +71,15 @@ def attempts(logs: Logs, style: str, most: int | None = None) -> Iterator[Record
         }
 
 
-def execute(records: Sequence[Record], rows: Mapping[str, Record], *, first: bool) -> None:
+def execute(records: Sequence[Record], logs: Logs, *, first: bool) -> None:
     """Run the hidden tests of the programs of each record, and add what they say to its verdict.
 
     Args:
         records: The records of `attempts`.
-        rows: The tasks, by their ids.
+        logs: The log that they come from; it holds the tests.
         first: Whether the first program is run as well, without what the prompt defines.
     """
-    asyncio.run(_execute(records, rows, first))
+    asyncio.run(_execute(records, {_id(row): row for row in _rows(logs[0])}, first))
 
 
 async def _execute(records: Sequence[Record], rows: Mapping[str, Record], first: bool) -> None:
