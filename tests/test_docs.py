@@ -1,5 +1,6 @@
 """The pages under docs: their examples run and print what stands below them, and their links lead somewhere."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -49,6 +50,30 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_the_page_of_the_notebooks_leads_to_each() -> None:
     linked = re.findall(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", (DOCS / "notebooks.md").read_text())
     assert sorted(linked) == sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_page_from_the_article_to_the_code_names_what_is_there() -> None:
+    page = (DOCS / "from-article-to-code.md").read_text()
+    rows = [line.strip("|").split(" | ") for line in page.splitlines() if line.startswith("| ") and "../" in line]
+    assert len(rows) > 30
+    missing = []
+    for section, code, notebooks, _ in rows:
+        files = re.findall(r"\]\(\.\./([^)]+)\)((?:[:,] `\w+`)*)", code)
+        assert files, section
+        assert "../notebooks/" in notebooks, section
+        missing += [
+            (file, name) for file, names in files for name in re.findall(r"\w+", names) if name not in defined(file)
+        ]
+    assert missing == []
+    assert len(re.findall(r"^### ", page, re.MULTILINE)) == 5
+    assert len({paper for section, *_ in rows for paper in re.findall(r"arxiv\.org/abs/[\d.]+", section)}) == 7
+
+
+def defined(file: str) -> set[str]:
+    """Return the names that a file defines: functions, classes, methods, constants."""
+    parts = [*ast.walk(ast.parse((ROOT / file).read_text()))]
+    named = {part.name for part in parts if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    return named | {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
 def test_every_test_that_a_page_names_is_there() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.options import parser_of
 from bench.recorded import RECORDED
-from bench.records.making import BENCHMARKS, differs, make, write, write_manifest
+from bench.records.making import differs, make, write, write_manifest
 from bench.records.programs import execute
 from bench.records.sources import SOURCES, Clones, Unusable, to_clone
 from bench.replays.records import Record
@@ -37,8 +37,9 @@ def build(clones: Clones, folder: Path, *, run_programs: bool) -> list[str]:
             continue
         if difference := differs(name, made[name]):
             wrong.append(f"{name}: {difference}")
-        if run_programs and "exec_pass" in SOURCES[name]["expected"]:
-            execute(made[name], {row["id"]: row for tasks in BENCHMARKS for row in made.get(tasks, [])})
+        expected = SOURCES[name]["expected"]
+        if run_programs and "exec_pass" in expected:
+            execute(made[name], clones.read(SOURCES[name]), first=expected.get("root_exec_pass") is not None)
         write(folder, name, made[name])
         print(f"{name}: {len(made[name])} records", flush=True)
     if made:

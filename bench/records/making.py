@@ -68,8 +68,6 @@ DRAWN: dict[str, Maker] = {
 """Sets that draw what is published in a way of their own."""
 
 CACHE = "game24_llm_cache"
-BENCHMARKS = ("bench_humaneval", "bench_humaneval_multipl_e", "bench_mbpp")
-"""The tasks of programs; of two forms of a task the later counts."""
 
 
 def make(name: str, clones: Clones, made: Made) -> list[Record]:

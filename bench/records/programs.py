@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.replays.measured import together
 from bench.replays.records import Record
+from reflective_agents.environments.base import Task
 from reflective_agents.environments.programming import Programming, read_task
 
 Logs = Sequence[bytes]
@@ -70,33 +71,34 @@ def attempts(logs: Logs, style: str, most: int | None = None) -> Iterator[Record
         }
 
 
-def execute(records: Sequence[Record], rows: Mapping[str, Record]) -> None:
-    """Run the hidden tests of the first and the last program of each record, and add what they say to its verdict.
+def execute(records: Sequence[Record], logs: Logs, *, first: bool) -> None:
+    """Run the hidden tests of the programs of each record, and add what they say to its verdict.
 
     Args:
         records: The records of `attempts`.
-        rows: The tasks, by their ids.
+        logs: The log that they come from; it holds the tests.
+        first: Whether the first program is run as well, without what the prompt defines.
     """
-    asyncio.run(_execute(records, rows))
+    asyncio.run(_execute(records, {_id(row): row for row in _rows(logs[0])}, first))
 
 
-async def _execute(records: Sequence[Record], rows: Mapping[str, Record]) -> None:
+async def _execute(records: Sequence[Record], rows: Mapping[str, Record], first: bool) -> None:
     ran = [record for record in records if record["outputs"]]
-    verdicts = await together((_verdicts(record, rows[record["id"]]) for record in ran), AT_ONCE)
+    verdicts = await together((_verdict(record, rows[record["id"]], first) for record in ran), AT_ONCE)
     for record, verdict in zip(ran, verdicts, strict=True):
         record["verdict"] |= verdict
 
 
-async def _verdicts(record: Record, row: Record) -> dict[str, int]:
-    task = read_task(row)
-    body = record["task"]["style"].startswith("body")
-    written = [(o.get("final"), row["prompt"] + o["text"] if body else o["text"]) for o in _programs(record)]
-    passed = {text: int((await WORLD.measure(task, text))["passed"] == 1) for _, text in written}
-    return {"exec_pass" if final else "root_exec_pass": passed[text] for final, text in written}
+async def _verdict(record: Record, row: Record, first: bool) -> dict[str, int]:
+    head = row["prompt"] if record["task"]["style"].startswith("body") else ""
+    written = [head + output["text"] for output in record["outputs"] if output["role"] == "implement"]
+    alone = read_task({**row, "prompt": ""})
+    verdict = {"exec_pass": await _passes(read_task(row), written[-1])}
+    return {**verdict, "root_exec_pass": await _passes(alone, written[0])} if first else verdict
 
 
-def _programs(record: Record) -> list[Record]:
-    return [output for output in record["outputs"] if output["role"] == "implement"]
+async def _passes(task: Task, program: str) -> int:
+    return int((await WORLD.measure(task, program))["passed"] == 1)
 
 
 def sampled(logs: Logs) -> Iterator[Record]:

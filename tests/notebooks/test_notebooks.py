@@ -78,7 +78,7 @@ TELLING = {
     "chain_of_thought": {"samples-table": ">3<", "reading-table": ">9336 yuan<", "vote-run": ">9,336 yuan<"},
     "little_prince": {"drafts": ">0.85<"},
     "lithium": {"nothing": ">limit_reached<"},
-    "wallace_and_gromit": {"once": "born in Twickenham", "again": ">Preston<"},
+    "wallace_and_gromit": {"once": "Loaf and Death", "again": ">Creature Comforts<"},
     "gear_reducers": {"agent": "observation 9336", "vote": ">9,336 yuan<"},
     "town_on_ollama": {"talks": "garden party"},
     "chinese": {"gears": ">9336<"},

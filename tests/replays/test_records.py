@@ -278,7 +278,7 @@ class TestPrograms:
     def rows(self) -> bytes:
         first, last = "def one():\n    return 2", "def one():\n    return 1"
         done = {
-            **{"name": "HumanEval_3_one", "entry_point": "one", "solution": last, "is_solved": True},
+            **{"name": "HumanEval_3_one", **TASK, "solution": last, "is_solved": True},
             **{"reflections": ["a", "b"], "implementations": [first, last], "test_feedback": ["no", "yes"]},
         }
         return lines(done, {"task_id": "HumanEval/4", "entry_point": "two"})
@@ -295,7 +295,9 @@ class TestPrograms:
     @pytest.mark.process
     def test_hidden_tests_say_which_programs_are_right(self) -> None:
         records = [*programs.attempts([self.rows()], making.WHOLE)]
-        programs.execute(records, {"humaneval/3": {"id": "humaneval/3", **TASK}})
+        programs.execute(records, [self.rows()], first=False)
+        assert "root_exec_pass" not in records[0]["verdict"]
+        programs.execute(records, [self.rows()], first=True)
         assert records[0]["verdict"]["exec_pass"] == 1
         assert records[0]["verdict"]["root_exec_pass"] == 0
         assert "exec_pass" not in records[1]["verdict"]
