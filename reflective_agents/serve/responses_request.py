@@ -1,7 +1,7 @@
 """Requests to OpenAI's responses, read and checked, and what they come to as a request to the chat completions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -11,8 +11,8 @@ from pydantic import (
     Field,
     Tag,
     ValidationError,
+    ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from reflective_agents.serve.chat_request import NO_EFFECT as CHAT_NO_EFFECT
@@ -196,11 +196,12 @@ class ResponsesRequest(BaseModel):
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
 
-    @model_validator(mode="after")
-    def _can_go_on_alone(self) -> Self:
-        if self.background and not self.store:
-            raise ValueError("background: what goes on alone is stored, or nobody could fetch it: leave out store")
-        return self
+    @field_validator("background")
+    @classmethod
+    def _can_be_fetched(cls, background: bool, others: ValidationInfo) -> bool:
+        if background and not others.data.get("store"):
+            raise ValueError("nobody could fetch what goes on alone and is not stored: leave out store")
+        return background
 
     def previous(self) -> RunKey | None:
         """Return the run of the response that this one follows.

@@ -42,7 +42,6 @@ class Dev(BaseHTTPRequestHandler):
     """The statuses of the next requests."""
 
     def do_GET(self) -> None:
-        answers: dict[str, Any] = {"state": {"values": {"answer": "so so good!"}, "tasks": []}}
         name = self.path.rpartition("/")[2].partition("?")[0]
         self.send_response(self.fails.pop(0) if self.fails else 200)
         self.send_header("content-type", "text/event-stream" if name == "stream" else "application/json")
@@ -54,7 +53,13 @@ class Dev(BaseHTTPRequestHandler):
                 text = f"event: {event}\ndata: {json.dumps(data)}\nid: {1000 + number}-0\n\n"
                 self.wfile.write(text.encode())
         else:
-            self.wfile.write(json.dumps(answers.get(name, {"status": "success", "run_id": "r"})).encode())
+            self.wfile.write(json.dumps({"status": "success", "run_id": "r"}).encode())
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(self.fails.pop(0) if self.fails else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps([{"values": {"answer": "so so good!"}, "tasks": []}]).encode())
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
