@@ -21,7 +21,7 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.state.json_types import JsonObject
 
-NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
+NO_EFFECT = {*CHAT_NO_EFFECT, "client_metadata", "truncation", "stream_options"} - {"metadata", "store"}
 _UNREADABLE = "message.output_text.logprobs"
 _OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -49,6 +49,7 @@ class FunctionCall(_Part):
     call_id: str
     name: str
     arguments: str
+    namespace: str | None = None
 
 
 class FunctionCallOutput(_Part):
@@ -192,9 +193,14 @@ class ResponsesRequest(BaseModel):
     @field_validator("tools")
     @classmethod
     def _are_functions(cls, tools: list[JsonObject]) -> list[JsonObject]:
-        if others := sorted({str(tool.get("type")) for tool in tools} - {"function"}):
+        if others := sorted({str(tool.get("type")) for _, tool in _functions(tools)} - {"function"}):
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
+
+    def named(self) -> dict[str, tuple[str | None, str]]:
+        """Return the namespace and the name of each tool, by the name under which an agent knows it."""
+        functions = [(namespace, str(tool.get("name"))) for namespace, tool in _functions(self.tools)]
+        return {_full_name(name, namespace): (namespace, name) for namespace, name in functions}
 
     @field_validator("background")
     @classmethod
@@ -249,7 +255,7 @@ class ResponsesRequest(BaseModel):
             "temperature": self.temperature,
             "top_p": self.top_p,
             "tool_choice": self._tool_choice(),
-            "tools": [_chat_tool(tool) for tool in self.tools],
+            "tools": [_chat_tool(tool, namespace) for namespace, tool in _functions(self.tools)],
             "settings": self.settings,
             "on_disconnect": "continue" if self.background else self.on_disconnect,
         }
@@ -264,7 +270,7 @@ class ResponsesRequest(BaseModel):
         for number, item in enumerate(self.input, 1):
             if isinstance(item, FunctionCall):
                 called.add(item.call_id)
-                function = {"name": item.name, "arguments": item.arguments}
+                function = {"name": _full_name(item.name, item.namespace), "arguments": item.arguments}
                 calls.append({"id": item.call_id, "type": "function", "function": function})
                 continue
             if calls:
@@ -296,7 +302,7 @@ def _as_item(item: Message | FunctionCall | FunctionCallOutput | Reasoning | Ite
         content = [_item_part(part, item.role) for part in parts]
         return {"type": "message", "role": item.role, "content": content, "status": "completed"}
     if isinstance(item, FunctionCall):
-        return {"type": "function_call", **item.model_dump(), "status": "completed"}
+        return {"type": "function_call", **item.model_dump(exclude_none=True), "status": "completed"}
     if isinstance(item, FunctionCallOutput):
         return {"type": "function_call_output", **item.model_dump(), "status": "completed"}
     return {"type": "reasoning", "summary": item.summary} if isinstance(item, Reasoning) else None
@@ -323,8 +329,23 @@ def with_answers(body: JsonObject, answers: Mapping[RunKey, str]) -> JsonObject:
     return {**body, "input": items}
 
 
-def _chat_tool(tool: JsonObject) -> JsonObject:
+def _functions(tools: list[JsonObject]) -> Iterator[tuple[str | None, JsonObject]]:
+    """Yield tools, those of namespaces with the name of theirs."""
+    for tool in tools:
+        if tool.get("type") == "namespace" and isinstance(inner := tool.get("tools"), list):
+            yield from ((str(tool.get("name")), each if isinstance(each, dict) else {}) for each in inner)
+        else:
+            yield None, tool
+
+
+def _full_name(name: str, namespace: str | None) -> str:
+    return f"{namespace}__{name}" if namespace else name
+
+
+def _chat_tool(tool: JsonObject, namespace: str | None) -> JsonObject:
     function = {name: tool[name] for name in ("name", "description", "parameters") if tool.get(name) is not None}
+    if namespace and "name" in function:
+        function["name"] = _full_name(function["name"], namespace)
     return {"type": "function", "function": function}
 
 
