@@ -50,3 +50,8 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
         default=True,
         description="Whether a stopped agent is asked for its best answer; a call and tokens are kept for it.",
     )
+
+    @property
+    def tries_several(self) -> bool:
+        """Whether it samples more than one next step."""
+        return self.step_samples > 1
