@@ -209,10 +209,23 @@ class ChatRequest(BaseModel):
             "seed": self.seed,
             "answer_schema": self.answer_schema,
             "client_tools": tools,
+            **self._tool_use(schema),
             "thinking": _THINKING.get(self.reasoning_effort or "", self.reasoning_effort),
         }
         # A seed of 0 is one, and `max_tokens` of 0 is refused by the setting; what is empty was not asked for.
         return {name: value for name, value in requested.items() if value or value == 0} | self.settings
+
+    def _tool_use(self, schema: type[Context]) -> JsonObject:
+        """Return how the tools are to be called, where the strategy can be told."""
+        if "call_client_tool" not in schema.model_fields or not self.tools:
+            return {}
+        use = {
+            "call_client_tool": self.tool_choice not in ("auto", "none"),
+            "parallel_calls": self.parallel_tool_calls is not False,
+        }
+        defaults = {name: schema.model_fields[name].default for name in use}
+        # A run that goes on has what it was given at its beginning, unless it is given anew.
+        return {name: value for name, value in use.items() if value != defaults[name] or self.tool_results()}
 
     def _offered_tools(self) -> list[JsonObject]:
         """Return the tools that the agent may call: of a named choice that tool alone."""
@@ -235,10 +248,11 @@ class ChatRequest(BaseModel):
     def ignored(self) -> list[str]:
         """What the request asks for and the strategy does not do."""
         sampling = [*self._sampling(), *self._parameters()] if self._context.tries_several else []
+        # Workers find out by themselves when they need a tool, and how many at a time.
+        decides = "call_client_tool" not in type(self._context).model_fields
         asked = {
-            # An agent finds out by itself when it needs a tool, and how many at a time.
-            "tool_choice": self.tool_choice not in ("auto", "none"),
-            "parallel_tool_calls": self.parallel_tool_calls is False and bool(self.tools),
+            "tool_choice": decides and self.tool_choice not in ("auto", "none"),
+            "parallel_tool_calls": decides and self.parallel_tool_calls is False and bool(self.tools),
         }
         return sampling + [name for name, is_ignored in asked.items() if is_ignored]
 

@@ -103,8 +103,9 @@ TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
         ({"model": "team", "temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}, []),
         ({"model": "best_of_n", "top_p": 0.5, "frequency_penalty": 1}, ["top_p", "frequency_penalty"]),
         ({"parallel_tool_calls": False}, []),
-        ({"tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
-        ({"tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
+        ({"tools": TOOLS, "parallel_tool_calls": False, "tool_choice": "required"}, []),
+        ({"model": "team", "tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
+        ({"model": "team", "tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
         ({"tools": TOOLS, "tool_choice": "none"}, []),
     ],
 )
@@ -134,7 +135,15 @@ def test_sampling_is_that_of_the_request_where_no_prompt_is_sent_twice(
 
 def test_a_named_tool_is_the_only_one() -> None:
     choice = {"type": "function", "function": {"name": "g"}}
-    assert parse(body(model="react", tools=TOOLS, tool_choice=choice)).context() == {"client_tools": TOOLS[1:]}
+    context = parse(body(model="react", tools=TOOLS, tool_choice=choice)).context()
+    assert context == {"client_tools": TOOLS[1:], "call_client_tool": True}
+
+
+@pytest.mark.parametrize("choice", ["auto", "none"])
+def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(choice: str) -> None:
+    result = {"role": "tool", "tool_call_id": "1", "content": "20"}
+    request = body(model="react", tools=TOOLS, tool_choice=choice, messages=[HI, result])
+    assert parse(request).context()["call_client_tool"] is False
 
 
 @pytest.mark.parametrize(
