@@ -41,10 +41,11 @@ from reflective_agents.nodes.acting.agent import (
     tools_of,
     with_fewer_steps,
 )
+from reflective_agents.nodes.acting.client_tools import clients_own
 from reflective_agents.nodes.acting.react_text import ParsedStep, held_answer, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
 from reflective_agents.nodes.asking.ballot import elect
-from reflective_agents.nodes.asking.chat import call_tools, called, complete, model_of
+from reflective_agents.nodes.asking.chat import ATTEMPTS, call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
@@ -55,7 +56,7 @@ from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
 from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, verify_answer
 from reflective_agents.prompts import react as prompts
-from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.lists import append
 from reflective_agents.state.outcome import pluralize
@@ -99,7 +100,9 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if ended := why_stop(state["steps"], step, environment, prompt()):
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
-    is_last = environment is None and count == 1 and not is_verified(step)  # else it may be refused
+    must_call = context.call_client_tool
+    # What is verified may be refused.
+    is_last = environment is None and count == 1 and not must_call and not is_verified(step)
     listener = answer_stream_of(state, step) if is_last else None
     if context.acting == "paper":
         model = model_of(step, context.model)
@@ -109,7 +112,7 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         samples = [parse_step(reply.text, environment=environment) for reply in replies]
         guesses = [read_answer(reply.text) or "" for reply in replies]
     else:
-        declared = callable_tools(environment, tools)
+        declared = clients_own(tools) if must_call else callable_tools(environment, tools)
         propose_once = partial(propose, step, declared, count, listener)
         replies = await with_fewer_steps(prompt, propose_once)
         samples = [parsed_call(reply, environment) for reply in replies]
@@ -211,10 +214,32 @@ async def propose(
     prompt: Sequence[BaseMessage],
 ) -> list[AIMessage]:
     """Ask for the next step as calls of tools, so many times at once."""
-    if count == 1:
-        return [await call_tools(step, step.context.model, prompt, tools, listener=listener)]
-    model = with_tools(model_of(step, step.context.model), tools)
-    return [called(reply) for reply in await sample_some(step, model, prompt, count)]
+    context = step.context
+    if context.call_client_tool:
+        replies = [await demand_call(step, tools, prompt)]
+    elif count == 1:
+        replies = [await call_tools(step, context.model, prompt, tools, listener=listener)]
+    else:
+        model = with_tools(model_of(step, context.model), tools)
+        replies = [called(reply) for reply in await sample_some(step, model, prompt, count)]
+    if context.parallel_calls:
+        return replies
+    return [reply.model_copy(update={"tool_calls": reply.tool_calls[:1]}) for reply in replies]
+
+
+async def demand_call(step: Step[ReactContext], tools: Sequence[BaseTool], prompt: Sequence[BaseMessage]) -> AIMessage:
+    """Ask for a call of one of these tools.
+
+    Raises:
+        InvalidOutput: if the model calls none, in each of three attempts.
+    """
+    for _ in range(ATTEMPTS):
+        reply = await call_tools(step, step.context.model, prompt, tools, choice="any")
+        if reply.tool_calls:
+            return reply
+        step.meter.count(parse_failures=1)
+        step.emit("invalid_output", problem="no tool was called where one had to be")
+    raise InvalidOutput(f"no call of a tool in {ATTEMPTS} attempts: the model wrote text instead")
 
 
 def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:

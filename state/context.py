@@ -406,6 +406,11 @@ class Context(BaseSettings):
         return not {"judge_model", "critic_model"}.isdisjoint(type(self).model_fields)
 
     @property
+    def tries_several(self) -> bool:
+        """Whether one prompt may be sent several times, for replies of which each is to be another."""
+        return False
+
+    @property
     def shows_lessons(self) -> bool:
         """Whether a run is shown what was learned before: from earlier runs, if they were kept."""
         return self.experience is not None

@@ -91,6 +91,11 @@ class CooperationContext(AskingContext, SearchContext, SourcedContext, VerifiedC
         """Always: a worker may."""
         return True
 
+    @property
+    def tries_several(self) -> bool:
+        """Always: a worker may."""
+        return True
+
     def explicit_settings(self) -> JsonObject:
         """Return what `Context.explicit_settings` does, plus the nested settings that are plain data."""
         nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._explicit_names()}

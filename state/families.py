@@ -325,6 +325,11 @@ class ChoosingContext(Context):
     )
 
     @property
+    def tries_several(self) -> bool:
+        """Always: it chooses among them."""
+        return True
+
+    @property
     def way_to_choose(self) -> str:
         """What `choose` comes to: by score, where the way that is set has no effect; one that the caller gives is
         refused there."""
@@ -363,6 +368,11 @@ class TreeContext(TaskContext):
         default=False,
         description="Whether the environment may reward answers by the task's right answer within the search.",
     )
+
+    @property
+    def tries_several(self) -> bool:
+        """Always: a tree grows by what differs."""
+        return True
 
     @model_validator(mode="after")
     def _take_presets(self) -> Self:

@@ -38,9 +38,14 @@ def _tool(name: str, parameters: JsonObject, description: str = "", **_: JsonVal
     return ClientTool(name=name, description=description or name, args_schema=schema, func=carried_out)
 
 
+def clients_own(tools: Sequence[BaseTool]) -> list[BaseTool]:
+    """Return the tools among these that the caller carries out."""
+    return [tool for tool in tools if isinstance(tool, ClientTool)]
+
+
 def calls_of_caller(message: AIMessage, tools: Sequence[BaseTool]) -> list[ToolCall]:
     """Return the calls of a message that are the caller's to carry out."""
-    names = {tool.name for tool in tools if isinstance(tool, ClientTool)}
+    names = {tool.name for tool in clients_own(tools)}
     return [call for call in message.tool_calls[:MAX_CALLS] if call["name"] in names]
 
 

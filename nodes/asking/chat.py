@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -125,14 +125,17 @@ async def call_tools(
     tools: Sequence[BaseTool],
     *,
     listener: Listener | None = None,
+    choice: Literal["any"] | None = None,
 ) -> AIMessage:
     """Let a model call tools or answer; its message has an id for each call, and no metadata of the provider's.
+
+    With the choice "any" it is to call one. Not every server holds its model to that.
 
     A model that was once taken to answer, and then called a tool, is not listened to any more while it writes.
     """
     chat = model_of(step, model)
     listener = None if capabilities_of(chat).talks else listener
-    reply = (await request(with_tools(chat, tools), messages, step.meter, listener=listener))[0]
+    reply = (await request(with_tools(chat, tools, choice), messages, step.meter, listener=listener))[0]
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         # Something was shown as the answer and turned out to be none: this model writes at length before it calls.
         capabilities_of(chat).talks = await listener.retract()

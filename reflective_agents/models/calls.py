@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from reflective_agents.models.cache import cache_entry
 from reflective_agents.models.capabilities import (
+    SAMPLING,
     ChatModel,
     ModelCapabilities,
     capabilities_of,
@@ -210,6 +211,7 @@ def _supported_options(
 ) -> JsonObject:
     """Return a request's options without what the server does not take, and with those of thinking."""
     left_out = [name for name in ("seed", "logprobs") if not getattr(capabilities, name)]
+    left_out += [name for name in SAMPLING if name not in capabilities.sampling]
     supported = {name: value for name, value in options.items() if name not in left_out}
     sent = merged(supported, thinking_options(capabilities, meter.thinking))
     return _within_context_size(base, prompt, sent, meter)

@@ -69,6 +69,8 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+"""Options by which words are sampled; models that think by themselves take few of them."""
 _FADING = 0.8
 """What the weight of earlier reports is multiplied by at each new one."""
 MAX_AGE = 3600.0
@@ -101,6 +103,8 @@ class ModelCapabilities:
     """Whether it takes images; None if nobody says."""
     switches: list[str] = field(default_factory=list)
     """The parameters that may turn its thinking up and down."""
+    sampling: list[str] = field(default_factory=lambda: [*SAMPLING])
+    """The options of sampling that it takes."""
     shortfalls: Counter[str] = field(default_factory=Counter)
     """How often in a row it took no notice of `n`, or of a method of structured output."""
     learned_at: float | None = None
@@ -147,13 +151,14 @@ class ModelCapabilities:
 
     def give_up(self, option: str) -> None:
         """Note that the server does not take an option: `n`, `seed`, `logprobs`, `tools`, `images`,
-        `json_schema`, or a switch of thinking."""
+        `json_schema`, one of `SAMPLING`, or a switch of thinking."""
         self.learned_at = self.learned_at or time.monotonic()
         if option in ("n", "seed", "logprobs", "tools", "images"):
             setattr(self, option, False)
         if option == "json_schema":
             self.give_up_method("json_schema")
         self.switches = [switch for switch in self.switches if switch != option]
+        self.sampling = [name for name in self.sampling if name != option]
 
     def give_up_method(self, method: Structured) -> bool:
         """Note that structured output does not work by a method; False if there is no other one."""
@@ -337,7 +342,8 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
         options: The options of the request.
 
     Returns:
-        A switch of thinking, `seed`, `logprobs`, `n` or `tools`; None if the error speaks of something else.
+        A switch of thinking, one of `SAMPLING`, `seed`, `logprobs`, `n` or `tools`; None if the error speaks of
+        something else.
     """
     if not _UNSUPPORTED.search(text):
         return None
@@ -347,6 +353,7 @@ def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObje
     # Ollama says that a model "does not support thinking", and not which parameter asked for it.
     if not named and "think" in text.casefold():
         named = switches
+    named += [name for name in capabilities.sampling if sent.get(name) is not None and name in text]
     if sent.get("seed") is not None and _NAMED["seed"].search(text):
         named.append("seed")
     if sent.get("logprobs") and _NAMED["logprobs"].search(text):

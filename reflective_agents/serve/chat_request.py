@@ -1,11 +1,12 @@
 """Requests to OpenAI's chat completions, read and checked; what cannot be done is refused by name.
 
 Fields that only change how an answer is billed, stored or labelled have no effect. How words are sampled is the
-strategy's own choice, since candidates that are all alike would be no choice: what clients set there by default is not
-done, and `ignored` names it.
+choice of a strategy that sends a prompt several times, since replies that are all alike would be no choice: what
+a client sets there is not done, and `ignored` names it. Every other strategy does it.
 """
 
 from collections.abc import Collection
+from functools import cached_property
 from itertools import takewhile
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -33,6 +34,7 @@ DEFAULTS = {"logprobs": False, "n": 1, "top_logprobs": 0}
 IGNORED = "x-ignored"
 """The header of an answer that names what was not done."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_PENALTIES = ("presence_penalty", "frequency_penalty")
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
 
@@ -173,6 +175,31 @@ class ChatRequest(BaseModel):
         Raises:
             Refused: if the strategy has no such setting, or it cannot have this value.
         """
+        settings = self._settings()
+        if self._context.tries_several:
+            return settings
+        settings = self._sampling() | settings
+        # The narrower wins: the request's parameters, and among them those that its settings name.
+        if parameters := self._parameters() | settings.get("model_parameters", {}):
+            settings["model_parameters"] = parameters
+        check_settings(schema_of(self.strategy), settings)
+        return settings
+
+    @cached_property
+    def _context(self) -> Context:
+        """The settings of the run without how words are sampled."""
+        return check_settings(schema_of(self.strategy), self._settings())
+
+    def _sampling(self) -> JsonObject:
+        return {} if self.temperature in (None, 1) else {"temperature": self.temperature}
+
+    def _parameters(self) -> JsonObject:
+        """Return the other parameters of sampling that are given, and are not OpenAI's default."""
+        given = {"top_p": (self.top_p, 1), **{name: (getattr(self, name), 0) for name in _PENALTIES}}
+        return {name: value for name, (value, default) in given.items() if value not in (None, default)}
+
+    def _settings(self) -> JsonObject:
+        """Return the settings of the run without how words are sampled."""
         schema, tools = schema_of(self.strategy), self._offered_tools()
         if tools and "client_tools" not in schema.model_fields:
             with_tools = ", ".join(
@@ -186,12 +213,23 @@ class ChatRequest(BaseModel):
             "seed": self.seed,
             "answer_schema": self.answer_schema,
             "client_tools": tools,
+            **self._tool_use(schema),
             "thinking": _THINKING.get(self.reasoning_effort or "", self.reasoning_effort),
         }
         # A seed of 0 is one, and `max_tokens` of 0 is refused by the setting; what is empty was not asked for.
-        settings = {name: value for name, value in requested.items() if value or value == 0} | self.settings
-        check_settings(schema, settings)
-        return settings
+        return {name: value for name, value in requested.items() if value or value == 0} | self.settings
+
+    def _tool_use(self, schema: type[Context]) -> JsonObject:
+        """Return how the tools are to be called, where the strategy can be told."""
+        if "call_client_tool" not in schema.model_fields or not self.tools:
+            return {}
+        use = {
+            "call_client_tool": self.tool_choice not in ("auto", "none"),
+            "parallel_calls": self.parallel_tool_calls is not False,
+        }
+        defaults = {name: schema.model_fields[name].default for name in use}
+        # A run that goes on has what it was given at its beginning, unless it is given anew.
+        return {name: value for name, value in use.items() if value != defaults[name] or self.tool_results()}
 
     def _offered_tools(self) -> Objects:
         """Return the tools that the agent may call: of a named choice that tool alone."""
@@ -213,16 +251,14 @@ class ChatRequest(BaseModel):
     @property
     def ignored(self) -> list[str]:
         """What the request asks for and the strategy does not do."""
+        sampling = [*self._sampling(), *self._parameters()] if self._context.tries_several else []
+        # Workers find out by themselves when they need a tool, and how many at a time.
+        decides = "call_client_tool" not in type(self._context).model_fields
         asked = {
-            "temperature": self.temperature not in (None, 1),
-            "top_p": self.top_p not in (None, 1),
-            "presence_penalty": bool(self.presence_penalty),
-            "frequency_penalty": bool(self.frequency_penalty),
-            # An agent finds out by itself when it needs a tool, and how many at a time.
-            "tool_choice": self.tool_choice not in ("auto", "none"),
-            "parallel_tool_calls": self.parallel_tool_calls is False and bool(self.tools),
+            "tool_choice": decides and self.tool_choice not in ("auto", "none"),
+            "parallel_tool_calls": decides and self.parallel_tool_calls is False and bool(self.tools),
         }
-        return [name for name, is_ignored in asked.items() if is_ignored]
+        return sampling + [name for name, is_ignored in asked.items() if is_ignored]
 
     @property
     def answer_schema(self) -> JsonObject | None:

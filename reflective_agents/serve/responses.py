@@ -238,7 +238,7 @@ class ResponseForm:
     def __init__(
         self, key: RunKey, body: ResponsesRequest, created_at: int | None = None, completed_at: int | None = None
     ) -> None:
-        self._key, self._sequence = key, -1
+        self._key, self._sequence, self._named = key, -1, body.named()
         self.created_at, self._completed_at = created_at or int(time.time()), completed_at
         self._output: list[JsonObject] = []
         self._item: JsonObject | None = None
@@ -331,8 +331,10 @@ class ResponseForm:
         self._item = None
 
     def _call(self, call: JsonObject) -> Iterator[JsonObject]:
-        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        full_name, arguments = call["function"]["name"], call["function"]["arguments"]
+        namespace, name = self._named.get(full_name, (None, full_name))
         item = {"id": f"fc_{call['id']}", "type": "function_call", "call_id": call["id"], "name": name}
+        item |= {"namespace": namespace} if namespace else {}
         index = self._index
         added = {**item, "arguments": "", "status": "in_progress"}
         yield self._event("output_item.added", output_index=index, item=added)

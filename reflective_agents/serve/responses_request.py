@@ -1,7 +1,7 @@
 """Requests to OpenAI's responses, read and checked, and what they come to as a request to the chat completions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import (
     BaseModel,
@@ -11,8 +11,8 @@ from pydantic import (
     Field,
     Tag,
     ValidationError,
+    ValidationInfo,
     field_validator,
-    model_validator,
 )
 
 from reflective_agents.serve.chat_request import NO_EFFECT as CHAT_NO_EFFECT
@@ -21,9 +21,13 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.state.json_types import JsonObject
 
+<<<<<<< HEAD
 NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
 MOST_REFERENCES = 100
 """Answers to which a request may refer: each is looked up."""
+=======
+NO_EFFECT = {*CHAT_NO_EFFECT, "client_metadata", "truncation", "stream_options"} - {"metadata", "store"}
+>>>>>>> xw36b
 _UNREADABLE = "message.output_text.logprobs"
 _OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -51,6 +55,7 @@ class FunctionCall(_Part):
     call_id: str
     name: str
     arguments: str
+    namespace: str | None = None
 
 
 class FunctionCallOutput(_Part):
@@ -193,16 +198,27 @@ class ResponsesRequest(BaseModel):
 
     @field_validator("tools")
     @classmethod
+<<<<<<< HEAD
     def _are_functions(cls, tools: Objects) -> Objects:
         if others := sorted({str(tool.get("type")) for tool in tools} - {"function"}):
+=======
+    def _are_functions(cls, tools: list[JsonObject]) -> list[JsonObject]:
+        if others := sorted({str(tool.get("type")) for _, tool in _functions(tools)} - {"function"}):
+>>>>>>> xw36b
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
 
-    @model_validator(mode="after")
-    def _can_go_on_alone(self) -> Self:
-        if self.background and not self.store:
-            raise ValueError("background: what goes on alone is stored, or nobody could fetch it: leave out store")
-        return self
+    def named(self) -> dict[str, tuple[str | None, str]]:
+        """Return the namespace and the name of each tool, by the name under which an agent knows it."""
+        functions = [(namespace, str(tool.get("name"))) for namespace, tool in _functions(self.tools)]
+        return {_full_name(name, namespace): (namespace, name) for namespace, name in functions}
+
+    @field_validator("background")
+    @classmethod
+    def _can_be_fetched(cls, background: bool, others: ValidationInfo) -> bool:
+        if background and not others.data.get("store"):
+            raise ValueError("nobody could fetch what goes on alone and is not stored: leave out store")
+        return background
 
     def previous(self) -> RunKey | None:
         """Return the run of the response that this one follows.
@@ -256,7 +272,7 @@ class ResponsesRequest(BaseModel):
             "temperature": self.temperature,
             "top_p": self.top_p,
             "tool_choice": self._tool_choice(),
-            "tools": [_chat_tool(tool) for tool in self.tools],
+            "tools": [_chat_tool(tool, namespace) for namespace, tool in _functions(self.tools)],
             "settings": self.settings,
             "on_disconnect": "continue" if self.background else self.on_disconnect,
         }
@@ -273,7 +289,7 @@ class ResponsesRequest(BaseModel):
         for number, item in enumerate(self.input):
             if isinstance(item, FunctionCall):
                 called.add(item.call_id)
-                function = {"name": item.name, "arguments": item.arguments}
+                function = {"name": _full_name(item.name, item.namespace), "arguments": item.arguments}
                 calls.append({"id": item.call_id, "type": "function", "function": function})
                 continue
             if calls:
@@ -303,7 +319,7 @@ def _as_item(item: Message | FunctionCall | FunctionCallOutput | Reasoning | Ite
         content = [_item_part(part, item.role) for part in parts]
         return {"type": "message", "role": item.role, "content": content, "status": "completed"}
     if isinstance(item, FunctionCall):
-        return {"type": "function_call", **item.model_dump(), "status": "completed"}
+        return {"type": "function_call", **item.model_dump(exclude_none=True), "status": "completed"}
     if isinstance(item, FunctionCallOutput):
         return {"type": "function_call_output", **item.model_dump(), "status": "completed"}
     return {"type": "reasoning", "summary": item.summary} if isinstance(item, Reasoning) else None
@@ -330,8 +346,23 @@ def with_answers(body: JsonObject, answers: Mapping[RunKey, str]) -> JsonObject:
     return {**body, "input": items}
 
 
-def _chat_tool(tool: JsonObject) -> JsonObject:
+def _functions(tools: list[JsonObject]) -> Iterator[tuple[str | None, JsonObject]]:
+    """Yield tools, those of namespaces with the name of theirs."""
+    for tool in tools:
+        if tool.get("type") == "namespace" and isinstance(inner := tool.get("tools"), list):
+            yield from ((str(tool.get("name")), each if isinstance(each, dict) else {}) for each in inner)
+        else:
+            yield None, tool
+
+
+def _full_name(name: str, namespace: str | None) -> str:
+    return f"{namespace}__{name}" if namespace else name
+
+
+def _chat_tool(tool: JsonObject, namespace: str | None) -> JsonObject:
     function = {name: tool[name] for name in ("name", "description", "parameters") if tool.get(name) is not None}
+    if namespace and "name" in function:
+        function["name"] = _full_name(function["name"], namespace)
     return {"type": "function", "function": function}
 
 

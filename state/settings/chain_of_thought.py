@@ -38,6 +38,11 @@ class ChainOfThoughtContext(ActingContext):
         """Never: it answers at once."""
         return False
 
+    @property
+    def tries_several(self) -> bool:
+        """Whether it samples more than one answer."""
+        return self.samples > 1
+
     @model_validator(mode="after")
     def _stop_by_equal_votes(self) -> Self:
         if self.confidence is not None and self.votes != "equal":

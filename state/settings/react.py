@@ -15,6 +15,11 @@ def _calls_tools(settings: Any) -> bool:
     return settings.environment is None or in_steps
 
 
+def _has_client_tools(settings: Any) -> bool:
+    return bool(settings.client_tools) and settings.acting != "paper"
+
+
+_WITH_CLIENT_TOOLS = Applies("with client_tools, without acting=paper", _has_client_tools)
 _AS_CALLS = Applies("in an environment where steps are calls: in react, without acting=paper", _calls_tools)
 
 
@@ -36,6 +41,12 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
     step_samples: int = Field(
         default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
     )
+    call_client_tool: Annotated[bool, _WITH_CLIENT_TOOLS, WITHOUT_OWN_AGENT] = Field(
+        default=False, description="Whether the next step has to call one of the client_tools."
+    )
+    parallel_calls: Annotated[bool, _WITH_CLIENT_TOOLS, WITHOUT_OWN_AGENT] = Field(
+        default=True, description="Whether a step may call several tools; else the first of its calls is made."
+    )
     max_actions: int = Field(default=8, ge=1, le=1000, description="Most actions in one run.")
     calculator: Annotated[bool | None, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT] = Field(
         default=None, description="Whether the agent has a calculator. Default: unless it is given tools."
@@ -50,3 +61,8 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
         default=True,
         description="Whether a stopped agent is asked for its best answer; a call and tokens are kept for it.",
     )
+
+    @property
+    def tries_several(self) -> bool:
+        """Whether it samples more than one next step."""
+        return self.step_samples > 1

@@ -28,6 +28,11 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
         return self.actor == "react"
 
     @property
+    def tries_several(self) -> bool:
+        """Always: a trial is repeated."""
+        return True
+
+    @property
     def shows_lessons(self) -> bool:
         """Always: those of the earlier trials."""
         return True

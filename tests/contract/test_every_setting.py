@@ -112,6 +112,13 @@ def citing(request: Request) -> Reply:
     return ToolUse("search", {"query": "reflection"}) if request.tools and not searched else "Reflection helps [1]."
 
 
+def calling(request: Request) -> Reply | Sequence[Reply]:
+    """Calculate twice at once, then answer."""
+    if request.schema or not request.tools or any(message.type == "tool" for message in request.messages):
+        return respond(request)
+    return [ToolUse("calculator", {"expression": f"1 + {number}"}) for number in range(2)]
+
+
 def repeating(request: Request) -> Reply:
     """Do the same again and again."""
     return ToolUse("calculator", {"expression": "1 + 1"}) if request.tools else respond(request)
@@ -169,6 +176,7 @@ CASES: dict[str, Case] = {
     "batch": Case(1, 3, {"samples": 3, "confidence": 0.99, "actor": "chain_of_thought"}),
     "beam": Case(1, 3),
     "calculator": Case(True, False),
+    "call_client_tool": Case(True, False, {"client_tools": [CLIENTS], "max_model_calls": 40}),
     "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
     "call_timeout": Case(0.000001, 100),
     "choose": Case("score", "pairs", {**FOUR, "call_cost": 0.3}, comparing),
@@ -246,6 +254,7 @@ CASES: dict[str, Case] = {
     "n": Case(1, 3),
     "own_examples": Case([EXAMPLE], []),
     "parallel": Case(1, 4, {"beam": 3}),
+    "parallel_calls": Case(True, False, {"client_tools": [CLIENTS], "calculator": True}, calling),
     "population": Case(1, 3),
     "prices": Case({"*": {"input": 1, "output": 1}}, {"*": {"input": 2, "output": 2}}),
     "prior": Case(0.01, 100.0, {"max_model_calls": 40}),

@@ -96,24 +96,53 @@ TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
 @pytest.mark.parametrize(
     ("fields", "ignored"),
     [
-        ({"temperature": 0}, ["temperature"]),
-        ({"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}, []),
-        ({"top_p": 0.5, "frequency_penalty": 1}, ["top_p", "frequency_penalty"]),
+        ({"temperature": 0}, []),
+        ({"temperature": 0, "settings": {"step_samples": 3}}, ["temperature"]),
+        ({"model": "lats", "temperature": 0}, ["temperature"]),
+        ({"model": "team", "temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}, []),
+        ({"model": "best_of_n", "top_p": 0.5, "frequency_penalty": 1}, ["top_p", "frequency_penalty"]),
         ({"parallel_tool_calls": False}, []),
-        ({"tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
-        ({"tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
+        ({"tools": TOOLS, "parallel_tool_calls": False, "tool_choice": "required"}, []),
+        ({"model": "team", "tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
+        ({"model": "team", "tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
         ({"tools": TOOLS, "tool_choice": "none"}, []),
     ],
 )
 def test_what_clients_send_by_default_is_ignored_by_name(fields: dict[str, Any], ignored: list[str]) -> None:
-    request = parse(body(model="react", **fields))
+    request = parse(body(**{"model": "react", **fields}))
     request.context()
     assert request.ignored == ignored
 
 
+@pytest.mark.parametrize(
+    ("settings", "context"),
+    [
+        ({}, {"temperature": 0, "model_parameters": {"top_p": 0.5}}),
+        (
+            {"temperature": 2, "model_parameters": {"top_k": 3}},
+            {"temperature": 2, "model_parameters": {"top_p": 0.5, "top_k": 3}},
+        ),
+        ({"samples": 2}, {"samples": 2}),
+    ],
+)
+def test_sampling_is_that_of_the_request_where_no_prompt_is_sent_twice(
+    settings: dict[str, Any], context: dict[str, Any]
+) -> None:
+    request = body(model="chain_of_thought", temperature=0, top_p=0.5, settings=settings)
+    assert parse(request).context() == context
+
+
 def test_a_named_tool_is_the_only_one() -> None:
     choice = {"type": "function", "function": {"name": "g"}}
-    assert parse(body(model="react", tools=TOOLS, tool_choice=choice)).context() == {"client_tools": TOOLS[1:]}
+    context = parse(body(model="react", tools=TOOLS, tool_choice=choice)).context()
+    assert context == {"client_tools": TOOLS[1:], "call_client_tool": True}
+
+
+@pytest.mark.parametrize("choice", ["auto", "none"])
+def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(choice: str) -> None:
+    result = {"role": "tool", "tool_call_id": "1", "content": "20"}
+    request = body(model="react", tools=TOOLS, tool_choice=choice, messages=[HI, result])
+    assert parse(request).context()["call_client_tool"] is False
 
 
 @pytest.mark.parametrize(

@@ -169,8 +169,29 @@ def test_settings_are_those_of_chat_completions() -> None:
     }
 
 
+def test_tools_of_a_namespace_are_called_by_their_own_names() -> None:
+    tool = {"type": "function", "name": "close", "parameters": {"type": "object"}}
+    request = parse(
+        body(model="react", tools=[{"type": "namespace", "name": "agents", "description": "", "tools": [tool]}])
+    )
+    [offered] = request.chat().tools
+    call = {"id": "call_1", "type": "function", "function": {"name": offered["function"]["name"], "arguments": "{}"}}
+    form = ResponseForm(KEY, request)
+    for _ in (*form.begin(), *form.end(Reply(None, [call], False, USAGE))):
+        pass
+    item = Response.model_validate(form.whole()).output[-1]
+    assert item.type == "function_call"
+    assert (item.namespace, item.name) == ("agents", "close")
+
+
 def test_what_codex_sends_is_accepted() -> None:
-    fields = {"store": False, "stream": True, "include": ["reasoning.encrypted_content"], "prompt_cache_key": "a"}
+    fields = {
+        "store": False,
+        "client_metadata": {},
+        "stream": True,
+        "include": ["reasoning.encrypted_content"],
+        "prompt_cache_key": "a",
+    }
     parse(body(model="react", **fields, parallel_tool_calls=False, tool_choice="auto", reasoning=None, tools=[]))
 
 
@@ -233,6 +254,7 @@ def test_a_cancelled_response_has_no_error() -> None:
     ("fields", "param"),
     [
         ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"tools": [{"type": "namespace", "name": "a", "tools": [{"type": "custom", "name": "b"}]}]}, "tools"),
         ({"background": True, "store": False}, "background"),
         ({"input": [{"type": "item_reference", "id": "item_1"}]}, "input.0.item_reference.id"),
         ({"conversation": "conv_1"}, "conversation"),

@@ -45,7 +45,7 @@ class Dev:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         status = self._fails.pop(0) if self._fails else 200
-        answers: dict[str, Any] = {"state": {"values": {"answer": "so so good!"}, "tasks": []}}
+        answers: dict[str, Any] = {"history": [{"values": {"answer": "so so good!"}, "tasks": []}]}
         name = request.url.path.rpartition("/")[2]
         answer: Response = JSONResponse(answers.get(name, {"status": "success", "run_id": "r"}), status)
         if name == "stream":

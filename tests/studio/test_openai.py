@@ -51,7 +51,7 @@ async def test_a_completion(chat: openai.AsyncOpenAI, openai_server: OpenAIServe
 
 async def test_what_a_strategy_does_not_do_is_named(chat: openai.AsyncOpenAI) -> None:
     answer = await chat.chat.completions.with_raw_response.create(
-        model="chain_of_thought", messages=WHY, temperature=0, top_p=0.5, reasoning_effort="low"
+        model="lats", messages=WHY, temperature=0, top_p=0.5, reasoning_effort="low"
     )
     assert answer.headers["x-ignored"] == "temperature, top_p"
 

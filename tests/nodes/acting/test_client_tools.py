@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from reflective_agents.graphs import graph_of
 from reflective_agents.graphs.react import builder
+from reflective_agents.state.errors import Misuse
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.responder import respond
@@ -75,6 +76,33 @@ async def test_tools_of_its_own_run_once_and_after_the_wait() -> None:
     done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
     assert ran == ["warm"]
     assert sorted(done["answer"].split(" ", 1)) == [["20", "degrees noted"][0], "degrees noted"]
+
+
+async def test_a_tool_that_has_to_be_called_is_called_or_the_run_fails() -> None:
+    def reluctant(request: Request) -> Reply:
+        assert request.tools == ("weather",)
+        return OSLO if request.attempt else "I would rather not."
+
+    graph = builder.compile(checkpointer=InMemorySaver())
+    waiting = await graph.ainvoke(ASK, CONFIG, context=context(reluctant, call_client_tool=True, search="local"))
+    assert [call["args"] for call in asked(waiting)] == [{"city": "Oslo"}]
+    assert waiting["usage"]["parse_failures"] == 1
+    free = context(lambda _: "So.", call_client_tool=False)
+    assert (await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=free))["answer"] == "So."
+    refusing = await builder.compile().ainvoke(ASK, context=context(lambda _: "No.", call_client_tool=True))
+    assert (refusing["answer"], refusing["outcome"]["status"]) == (None, "failed")
+
+
+async def test_of_several_calls_the_first_is_made_where_the_client_takes_one() -> None:
+    graph = builder.compile(checkpointer=InMemorySaver())
+    waiting = await graph.ainvoke(ASK, CONFIG, context=context(parallel_calls=False))
+    assert [call["args"] for call in asked(waiting)] == [{"city": "Oslo"}]
+
+
+@pytest.mark.parametrize("settings", [{"call_client_tool": True}, {"parallel_calls": False}])
+async def test_how_tools_are_called_is_set_with_tools(settings: dict[str, Any]) -> None:
+    with pytest.raises(Misuse, match="with client_tools"):
+        await builder.compile().ainvoke(ASK, context={"model": "offline", **settings})
 
 
 async def test_a_call_written_as_text() -> None:
