@@ -138,7 +138,8 @@ def _addresses(base: BaseChatModel) -> set[str]:
     """Return where a model is served, as far as its clients say."""
     clients = [*vars(base).values(), *(base.__pydantic_private__ or {}).values()]
     inner = [getattr(client, "_client", None) for client in clients]
-    return {str(address) for client in (*clients, *inner) if (address := getattr(client, "base_url", None))}
+    addresses = [getattr(client, "base_url", None) for client in (*clients, *inner)]
+    return {str(address) for address in addresses if address}
 
 
 def _private(base: BaseChatModel) -> JsonObject:

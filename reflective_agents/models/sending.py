@@ -329,4 +329,6 @@ def _trace(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonOb
 
 def _tokens(replies: Sequence[AIMessage]) -> dict[str, int | None]:
     used = replies[0].usage_metadata if replies else None
-    return {name: used[name] if used else None for name in ("input_tokens", "output_tokens")}
+    if used is None:
+        return {"input_tokens": None, "output_tokens": None}
+    return {"input_tokens": used["input_tokens"], "output_tokens": used["output_tokens"]}

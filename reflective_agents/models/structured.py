@@ -75,7 +75,9 @@ def _type(field: JsonMapping) -> str:
         return "one of " + ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
         least, most = field.get("minItems"), field.get("maxItems")
-        count = f" of {least}" if least and least == most else f" of up to {most}" if most else ""
+        count = f" of up to {most}" if most else ""
+        if least and least == most:
+            count = f" of {least}"
         item = _as_object(field.get("items"))
         return f"list{count}, each with" if "properties" in item else f"list{count}, each a {_type(item)}"
     if "anyOf" in field:
@@ -138,13 +140,15 @@ def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
     for call in reply.tool_calls:
         if call["name"] == schema.__name__:
             # Some models wrap the fields once more, in an object under the name of the form.
-            return next(
-                (inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)), call["args"]
-            )
+            wrapped = [inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)]
+            return wrapped[0] if wrapped else call["args"]
     # LangChain puts arguments that are no JSON there, and ours reads more: fences, trailing commas, single quotes.
     texts = [call["args"] or "" for call in reply.invalid_tool_calls]
-    read = (read_object(text, fields, schema.__name__) for text in [*texts, reply.text])
-    return next((output for output in read if output is not None), None)
+    for text in [*texts, reply.text]:
+        output = read_object(text, fields, schema.__name__)
+        if output is not None:
+            return output
+    return None
 
 
 def _has(value: JsonValue, fields: Sequence[str]) -> bool:
