@@ -360,8 +360,10 @@ class Context(BaseSettings):
         Raises:
             Misuse: if one has none; the text says where it would have one.
         """
-        own = self._own._explicit_names() if self._own else set()
-        for name in sorted({*self._explicit_names(), *own} if names is None else names):
+        if names is None:
+            own = self._own._explicit_names() if self._own else set()
+            names = {*self._explicit_names(), *own}
+        for name in sorted(names):
             field = type(self).model_fields[name]
             changed = getattr(self, name) != field.get_default(call_default_factory=True)
             if changed and (where := self.applies_only(name)):

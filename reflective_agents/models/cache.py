@@ -144,8 +144,8 @@ def _addresses(base: BaseChatModel) -> set[str]:
 
 def _private(base: BaseChatModel) -> JsonObject:
     """Return the private attributes of a model, without clients, which some models make when they need them."""
-    values = (base.__pydantic_private__ or {}).items()
-    return {name: value for name, value in values if callable(value) or not (value is None or _is_opaque(value))}
+    private = {name: value for name, value in (base.__pydantic_private__ or {}).items() if value is not None}
+    return {name: value for name, value in private.items() if callable(value) or not _is_opaque(value)}
 
 
 def _plain(value: object, *, opaque: bool = False) -> object:

@@ -149,8 +149,9 @@ def thinking_options(capabilities: ModelCapabilities, thinking: Thinking | None)
 
 def merged(options: JsonObject, more: JsonObject) -> JsonObject:
     """Merge options with further ones; the bodies of both are sent."""
+    all_options = {**options, **more}
     both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
-    return {**options, **more, **({"extra_body": both} if both else {})}
+    return {**all_options, "extra_body": both} if both else all_options
 
 
 async def _send(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from reflective_agents.models.capabilities import ChatModel, is_openais, unbind, with_tools
 from reflective_agents.state.context import Structured
+from reflective_agents.state.errors import problems_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
 
@@ -132,7 +133,7 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     try:
         return schema.model_validate(fields), ""
     except ValidationError as error:
-        return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
+        return None, "; ".join(problems_of(error, "output"))
 
 
 def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:

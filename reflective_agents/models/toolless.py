@@ -225,7 +225,8 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
         calls = [read_call(step.action, shown)]
     if calls:
         # Not taken for the answer, which was written before the result; but better than none if the run ends here.
-        guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        answer = read_answer(reply.text)
+        guess = {_GUESS: answer} if answer else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return _answering(reply, step.answer, acts=_is_world(shown))

@@ -42,9 +42,11 @@ class JsonLine(logging.Formatter):
         fields = record.msg if isinstance(record.msg, Mapping) else {"message": record.getMessage()}
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         header = {"time": time, "level": record.levelname, "logger": record.name}
-        # A field of an event must not pass for the time or the level of its line.
-        renamed = {f"{name}_" if name in header else name: value for name, value in fields.items()}
-        return str(Event({**header, **renamed}))
+        line = Event(header)
+        for name, value in fields.items():
+            # A field of an event must not pass for the time or the level of its line.
+            line[f"{name}_" if name in header else name] = value
+        return str(line)
 
 
 class _Output:
@@ -113,8 +115,8 @@ def _stderr() -> logging.Handler:
     handler = logging.StreamHandler()
 
     def is_new(record: logging.LogRecord) -> bool:
-        handlers = logging.getLogger().handlers
-        return not any(getattr(it, "stream", None) is handler.stream and it.level <= record.levelno for it in handlers)
+        others = [it for it in logging.getLogger().handlers if getattr(it, "stream", None) is handler.stream]
+        return all(it.level > record.levelno for it in others)
 
     handler.addFilter(is_new)
     return handler
