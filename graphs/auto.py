@@ -77,7 +77,9 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
         return update
     if progress.calls < 1:
         return update | stop_at(state["limit"] or spent_limit(state, step), why)
-    return update | (stop_at(state["limit"], why) if state["limit"] else stop("answered", why))
+    if state["limit"]:
+        return update | stop_at(state["limit"], why)
+    return update | stop("answered", why)
 
 
 @stage_node("sample")
@@ -117,7 +119,7 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     if limit and limit["name"] == "max_rounds":
         limit = None
     update: Update = {"evidence": evidence, "limit": limit}
-    return update | ({"outcome": outcome} if outcome["status"] == "solved" else {})
+    return {**update, "outcome": outcome} if outcome["status"] == "solved" else update
 
 
 @stage_node("search")
@@ -147,7 +149,8 @@ async def conclude(state: AutoState, step: Step[AutoContext]) -> Update:
     world = await environment_of(step.context) or PLAIN
     attempt = Attempt(text=text, answer=text, normal=world.normal(text), reward=reward, observation="")
     step.emit("sample", answer=text, reward=reward)
-    return {"concluded": True} | await take_samples(state, step, [attempt] if text else [], None)
+    taken = await take_samples(state, step, [attempt] if text else [], None)
+    return {"concluded": True} | taken
 
 
 @stage_node("trial")
@@ -291,7 +294,7 @@ async def take_samples(
         if environment and right.get("rewarded", True):
             return update | stop_solved(environment.verifier, f"sample {number} has a reward of 1")
         return update | stop_solved("verifiers", f"the verifiers accept sample {number}")
-    return update | ({"limit": stopped.limit} if isinstance(stopped, LimitReached) else {})
+    return {**update, "limit": stopped.limit} if isinstance(stopped, LimitReached) else update
 
 
 class Chosen(Ended):

@@ -142,13 +142,15 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     unreadable = not winner and reward is None
     refused: Update = {"refused": invalid or unreadable}
     update: Update = refused | {"answer": answer, "reward": reward, "observation": observation}
-    if invalid:
-        return update | stop("exhausted", f"{agreed}, but the environment refuses the answer" if winner else agreed)
-    if unreadable:
+    if invalid and winner:
+        return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
+    if invalid or unreadable:
         return update | stop("exhausted", agreed)
     limit = state.get("limit")
     # What the environment rewards in full needed no more samples.
-    return update | (stop_at(limit, agreed) if limit and reward != 1 else stop("answered", agreed))
+    if limit and reward != 1:
+        return update | stop_at(limit, agreed)
+    return update | stop("answered", agreed)
 
 
 @node(ChainOfThoughtContext)

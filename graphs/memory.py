@@ -169,7 +169,7 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     reply = AIMessage(citing.shown(state["reply"], len(state["memories"])), id=state["said"])
     checked: MemoryState = {**state, "outcome": reached}
     update = await end(checked, step, reply, appraisal=appraisal, evidence=evidence._replace(held=support is None))
-    return update | ({"support": support} if support else {})
+    return {**update, "support": support} if support else update
 
 
 async def evidence_of(state: MemoryState) -> Evidence:

@@ -25,7 +25,6 @@ from reflective_agents.nodes.acting.actions import (
     act_in_environment,
     act_with_tools,
     beside_environment,
-    observations_of,
 )
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
@@ -50,7 +49,7 @@ from reflective_agents.nodes.asking.sampling import sample_some
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
-from reflective_agents.nodes.evidence.sources import Sources, sources_of, thread_sources
+from reflective_agents.nodes.evidence.sources import Sources, observations_of_steps, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
 from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
@@ -181,7 +180,8 @@ async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedS
     before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
     is_better = before is None or (verdict.score or 0) >= (before.score or 0)
     refused = refusal(move, prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback)))
-    return record(state, step, refused) | ({"answer": answer} if is_better else {})
+    update = record(state, step, refused)
+    return {**update, "answer": answer} if is_better else update
 
 
 async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
@@ -203,7 +203,7 @@ def labelled(state: ReactState) -> CitationReader:
 
 def shown(state: ReactState) -> Sources:
     """Return the sources that the agent has been shown."""
-    return sources_of(observations_of(state["steps"]), thread_sources(state["messages"]))
+    return sources_of(observations_of_steps(state["steps"]), thread_sources(state["messages"]))
 
 
 async def propose(
@@ -257,7 +257,7 @@ def with_references(
     if not answer or step.context.environment is not None:
         return answer
     streamed = listener is not None and listener.has_begun
-    checked = resolve_citations(answer, observations_of(state["steps"]), state["messages"], streamed=streamed)
+    checked = resolve_citations(answer, observations_of_steps(state["steps"]), state["messages"], streamed=streamed)
     if checked.wrong:
         step.emit("not_found", sources=checked.wrong)
     return checked.text
@@ -268,7 +268,7 @@ def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], lis
     is left of it is kept, should no other follow. What somebody has heard stands."""
     if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
         return {}
-    checked = resolve_citations(move["answer"], observations_of(state["steps"]), state["messages"])
+    checked = resolve_citations(move["answer"], observations_of_steps(state["steps"]), state["messages"])
     if not (checked.sources and checked.wrong):
         return {}
     refused = refusal(move, prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong)))

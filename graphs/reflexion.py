@@ -121,7 +121,8 @@ async def use_tools(
     prompt = prompts.GATHER.format_messages(
         conversation=conversation, answer=answer["answer"], missing=answer["missing"], queries="\n".join(queries)
     )
-    tools = [*([step.texts.tool()] if step.texts else []), *as_tools(step.context.tools)]
+    own = [step.texts.tool()] if step.texts else []
+    tools = [*own, *as_tools(step.context.tools)]
     try:
         called = await call_tools(step, step.context.model, prompt, tools)
         replies = await act(step, called, tools)

@@ -78,7 +78,8 @@ async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
     question, environment = str(last.text), await environment_of(step.context)
-    task = task_of(given, question) if (given := state.get("task")) else None
+    given = state.get("task")
+    task = task_of(given, question) if given else None
     if step.context.evaluator == "exact_match" and not (task and task.get("gold")):
         raise Misuse("evaluator exact_match needs a task with its right answer: give task={..., 'gold': ...}")
     if environment:

@@ -48,7 +48,8 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
     fields = [name for name in type(context).model_fields if name in _MODELS]
     names = [name for name in fields if name not in _ONLY_IF_GIVEN or getattr(context, name)]
     chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
-    for form in context.forms if isinstance(context, VerifiedContext) else ():
+    forms = context.forms if isinstance(context, VerifiedContext) else []
+    for form in forms:
         await check_program(form)
         if isinstance(form, Rubric) and form.model is not None:
             await check_model(step, form.model)

@@ -341,7 +341,8 @@ def node(
                     await keep_for_resumption({**spent, **step.compacted()}, runtime.execution_info)
                     raise
             kept = {"texts": step.texts.new} if step.texts.new else {}
-            return {**step.cost(), **kept, **step.compacted(), **update, **({"run_id": run_id} if begins else {})}
+            begun = {"run_id": run_id} if begins else {}
+            return {**step.cost(), **kept, **step.compacted(), **update, **begun}
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         return SyncAdapter(run)

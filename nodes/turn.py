@@ -211,7 +211,7 @@ async def end(
         answer.name = answer.response_metadata[GRAPH] = name
     update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured, **learned}
     # A tree search that was steered has ended before, maybe with an answer that was checked.
-    return update | ({"support": support} if support or state.get("support") else {})
+    return {**update, "support": support} if support or state.get("support") else update
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:

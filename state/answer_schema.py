@@ -8,7 +8,7 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import to_json
 
 from reflective_agents.state.callers_schemas import check_form
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def type_faults(schema: JsonMapping, data: JsonMapping) -> str:
             # From JSON, since only there does a strict type take a date or the member of an enum as a text.
             TypeAdapter(schema.type).validate_json(to_json(data))
         except ValidationError as error:
-            return "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_url=False))
+            return "; ".join(problems_of(error))
     return ""
 
 

@@ -115,7 +115,8 @@ def _patterns(schemas: Sequence[JsonMapping], bounds: Bounds) -> list[str]:
     patterns = list[str]()
     for count, (value, depth) in enumerate(_walk(schemas, bounds.characters)):
         _bounded("names and values", count, _NAMES_AND_UNUSED * bounds.values)
-        patterns += _patterns_of(value) if isinstance(value, dict) else []
+        if isinstance(value, dict):
+            patterns += _patterns_of(value)
         _bounded("patterns", len(patterns), bounds.patterns)
         _bounded("levels", depth, DEEPEST)
     return patterns
@@ -138,7 +139,8 @@ def _walk(schemas: Sequence[JsonMapping], most: int) -> Iterator[tuple[JsonValue
 
 def _patterns_of(schema: JsonObject) -> list[str]:
     pattern, named = schema.get("pattern"), schema.get("patternProperties")
-    return [*([pattern] if isinstance(pattern, str) else []), *(named if isinstance(named, dict) else {})]
+    found = [pattern] if isinstance(pattern, str) else []
+    return [*found, *named] if isinstance(named, dict) else found
 
 
 def _bounded(what: str, count: int, most: int) -> None:

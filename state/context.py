@@ -23,7 +23,6 @@ from pydantic import (
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
-    field_validator,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -103,6 +102,17 @@ def from_json(value: T) -> T | JsonValue:
         raise ValueError(f"not valid JSON: {error}") from error
 
 
+def _are_named(models: list[Any] | None) -> list[Any] | None:
+    """Refuse a list in which a model has no name: that would be the default one."""
+    if models and any(model is None for model in models):
+        raise ValueError("each of the models needs a name")
+    return models
+
+
+Models = Annotated[list[Model] | None, BeforeValidator(from_json), AfterValidator(_are_named)]
+"""Several models, each of which is named."""
+
+
 def _is_prompts(value: T) -> T | JsonValue:
     return from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
 
@@ -164,7 +174,7 @@ class Context(BaseSettings):
         description="Chat model: 'openai:<model>', another provider's '<provider>:<model>', or 'offline'. "
         "Default: MODEL, else OpenAI if OPENAI_API_KEY is set, else offline.",
     )
-    fallback_models: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+    fallback_models: Models = Field(
         default=None,
         max_length=10,
         description='Models to ask, in turn, where one fails: ["openai:<model>", "<provider>:<model>"]. The one that '
@@ -327,13 +337,6 @@ class Context(BaseSettings):
         fallbacks = [*unwrapped.fallbacks, *(values.get("fallback_models") or [])]
         return {**values, "model": unwrapped.model, "fallback_models": fallbacks}
 
-    @field_validator("fallback_models")
-    @classmethod
-    def _are_models(cls, models: list[Any] | None) -> list[Any] | None:
-        if models and any(model is None for model in models):
-            raise ValueError("each of the models needs a name")
-        return models
-
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
@@ -367,8 +370,10 @@ class Context(BaseSettings):
         Raises:
             Misuse: if one has none; the text says where it would have one.
         """
-        own = self._own._explicit_names() if self._own else set()
-        for name in sorted({*self._explicit_names(), *own} if names is None else names):
+        if names is None:
+            own = self._own._explicit_names() if self._own else set()
+            names = {*self._explicit_names(), *own}
+        for name in sorted(names):
             field = type(self).model_fields[name]
             changed = getattr(self, name) != field.get_default(call_default_factory=True)
             if changed and (where := self.applies_only(name)):
@@ -376,8 +381,10 @@ class Context(BaseSettings):
 
     def applies_only(self, name: str) -> str:
         """Return where a setting has an effect, if it has none beside the others; else an empty text."""
-        marks = (mark for mark in type(self).model_fields[name].metadata if isinstance(mark, Applies))
-        return next((mark.where for mark in marks if not mark.when(self)), "")
+        for mark in type(self).model_fields[name].metadata:
+            if isinstance(mark, Applies) and not mark.when(self):
+                return mark.where
+        return ""
 
     def limit(self, name: str, spent: float, next_cost: float = 0) -> Limit:
         """Return one of these limits as data.
@@ -448,7 +455,8 @@ class Context(BaseSettings):
         unknown = sorted(name for name in by if not name.startswith("max_") or name not in type(self).model_fields)
         if unknown:
             raise Misuse(f"{unknown[0]} is not a limit of this strategy")
-        limits = {name: most + more for name, more in by.items() if (most := getattr(self, name)) is not None}
+        most = {name: getattr(self, name) for name in by}
+        limits = {name: most[name] + more for name, more in by.items() if most[name] is not None}
         if not limits:
             return self
         try:
@@ -456,6 +464,10 @@ class Context(BaseSettings):
         except ValidationError as error:
             problem = error.errors()[0]
             raise Misuse(f"{problem['loc'][0]}: {in_plain_words(problem['msg'])} (got {problem['input']})") from error
+
+    def _preset(self, values: Mapping[str, object]) -> None:
+        """Set what the caller has not given. Not by assignment: pydantic would count it as given."""
+        vars(self).update({name: value for name, value in values.items() if name not in self.model_fields_set})
 
     def handed_on(self) -> Self:
         """Return these settings as those that a strategy hands on to another one, which no caller has chosen."""
@@ -508,11 +520,11 @@ class Context(BaseSettings):
 def _variables(schema: type[BaseSettings]) -> frozenset[str]:
     """Return the environment variables that hold settings, in lower case."""
     prefix = schema.model_config.get("env_prefix", "")
-    aliases = [field.validation_alias for field in schema.model_fields.values()]
-    names = [
-        name for alias in aliases if isinstance(alias, AliasChoices) for name in alias.choices if isinstance(name, str)
-    ]
-    return frozenset(name.lower() for name in (*names, *(prefix + field for field in schema.model_fields)))
+    names = [prefix + name for name in schema.model_fields]
+    for field in schema.model_fields.values():
+        if isinstance(field.validation_alias, AliasChoices):
+            names += [choice for choice in field.validation_alias.choices if isinstance(choice, str)]
+    return frozenset(map(str.lower, names))
 
 
 @lru_cache(maxsize=32)

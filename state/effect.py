@@ -27,8 +27,12 @@ class Replication(NamedTuple):
 
 def replication_settings(schema: type[BaseModel]) -> dict[str, str]:
     """Return the settings that serve replication alone, each with its paper."""
-    fields = schema.model_fields.items()
-    return {name: mark.paper for name, field in fields for mark in field.metadata if isinstance(mark, Replication)}
+    papers: dict[str, str] = {}
+    for name, field in schema.model_fields.items():
+        for mark in field.metadata:
+            if isinstance(mark, Replication):
+                papers[name] = mark.paper
+    return papers
 
 
 IN_ENVIRONMENT = Applies("in an environment", lambda settings: settings.environment is not None)

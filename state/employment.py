@@ -8,11 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
 from reflective_agents.state.context import Context, from_json
+from reflective_agents.state.errors import problems_of
 from reflective_agents.state.families import AskingContext, SearchContext, SourcedContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import employable, settings_of
 from reflective_agents.state.verifiers import VerifiedContext
-from reflective_agents.text.validation import in_plain_words
 
 NESTED = {"worker_settings", "roles"}
 """Settings that hold settings."""
@@ -62,8 +62,7 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
     try:
         settings_of(strategy).model_validate(settings)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {in_plain_words(e['msg'])}" for e in error.errors())
-        raise ValueError(f"{strategy} does not take that: {problems}") from error
+        raise ValueError(f"{strategy} does not take that: {'; '.join(problems_of(error))}") from error
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,10 @@
 end in its outcome, go back to the model as a tool message, or have the conversation compacted.
 """
 
+from pydantic import ValidationError
+
 from reflective_agents.state.limits import Limit, sentence
+from reflective_agents.text.validation import in_plain_words
 
 
 class ReflectError(Exception):
@@ -131,3 +134,14 @@ class ConversationTooLong(ReflectError):
 
 class SearchFailed(ReflectError):
     """Raised when a search failed, timed out or found nothing; the model sees its text."""
+
+
+def problems_of(error: ValidationError, whole: str = "") -> list[str]:
+    """Say in words what does not fit, each with the name of its place; `whole` names the place of what has none."""
+    return [
+        _problem(".".join(map(str, fault["loc"])) or whole, in_plain_words(fault["msg"])) for fault in error.errors()
+    ]
+
+
+def _problem(place: str, what: str) -> str:
+    return f"{place}: {what}" if place else what

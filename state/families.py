@@ -379,8 +379,7 @@ class TreeContext(TaskContext):
         presets = {} if self.environment is None else presets_of(self.environment, type(self))
         if unknown := presets.keys() - type(self).model_fields:
             raise ValueError(f"the environment has presets for settings that do not exist: {', '.join(unknown)}")
-        # Not by assignment: pydantic would count a preset as given by the caller.
-        vars(self).update({field: preset for field, preset in presets.items() if field not in self.model_fields_set})
+        self._preset(presets)
         return self
 
 

@@ -1,6 +1,7 @@
 """Reducers of lists that grow: a node writes what is new or changed, and no checkpoint stores the rest again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -9,7 +10,7 @@ M = TypeVar("M", bound=Mapping[str, object])
 
 def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
     """Reduce a list that only grows by appending every write."""
-    return [*entries, *(entry for write in writes for entry in write)]
+    return [*entries, *chain.from_iterable(writes)]
 
 
 def replaced_by(key: str) -> Callable[[list[M], Sequence[list[M]]], list[M]]:

@@ -28,8 +28,8 @@ def _are_tools(value: Sequence[T]) -> list[T]:
         raise ValueError("; ".join(problems))
     if len(value) > MOST:
         raise ValueError(f"an agent has at most {MOST} tools, and these are {len(value)}: choose among them")
-    schemas = [schema for tool in value if isinstance(schema := getattr(tool, "args_schema", None), dict)]
-    check_size(schemas, DECLARED)
+    schemas = [getattr(tool, "args_schema", None) for tool in value]
+    check_size([schema for schema in schemas if isinstance(schema, dict)], DECLARED)
     return list(value)
 
 

@@ -14,6 +14,7 @@ thread's state. A setting whose type does not say what it names is the operator'
 
 import functools
 from collections.abc import Callable, Iterator
+from itertools import chain
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
@@ -85,7 +86,12 @@ def marks_of(schema: type[BaseModel]) -> dict[str, tuple[Mark, ...]]:
 @functools.cache
 def operators_settings(schema: type[BaseModel]) -> dict[str, Operator]:
     """Return the settings of a strategy that are the operator's alone, by name."""
-    return {name: mark for name, marks in marks_of(schema).items() for mark in marks if isinstance(mark, Operator)}
+    operators: dict[str, Operator] = {}
+    for name, marks in marks_of(schema).items():
+        for mark in marks:
+            if isinstance(mark, Operator):
+                operators[name] = mark
+    return operators
 
 
 def check_caller(context: BaseModel, ambient: Ambient) -> None:
@@ -150,7 +156,7 @@ def _marks(metadata: list[Any] | tuple[Any, ...]) -> tuple[Mark, ...]:
 def _marks_in(annotation: Any) -> tuple[Mark, ...]:
     """Return the marks within a type: those of the items of a list, for example."""
     outer = _marks(annotation.__metadata__) if get_origin(annotation) is Annotated else ()
-    return (*outer, *(mark for part in get_args(annotation) for mark in _marks_in(part)))
+    return (*outer, *chain.from_iterable(map(_marks_in, get_args(annotation))))
 
 
 def _default_marks(annotation: Any) -> tuple[Mark, ...]:

@@ -41,25 +41,21 @@ def redacted(text: str) -> str:
 def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     """Return the secrets that an environment holds, as they may be written, each with the name of its variable; the
     longest first."""
-    secrets = {
-        form: name
-        for name, value in environment
-        for secret in _secrets_in(name, value)
-        for form in _spellings(secret)
-        if len(form) >= _SHORTEST
-    }
+    secrets: dict[str, str] = {}
+    for name, value in environment:
+        for secret in _secrets_in(name, value):
+            forms = [form for form in _spellings(secret) if len(form) >= _SHORTEST]
+            secrets |= dict.fromkeys(forms, name)
     # A shorter one may be part of a longer, of which it would leave the rest.
     return sorted(secrets.items(), key=lambda secret: -len(secret[0]))
 
 
 def _secrets_in(name: str, value: str) -> Iterator[str]:
     """Yield the secrets in the value of a variable, and their longer parts."""
-    whole = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
-    for secret in (
-        *whole,
-        *_secrets_in_address(value),
-        *(unquote(part) for key, part in _pairs(value) if _NAMES.search(key)),
-    ):
+    secrets = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
+    secrets += _secrets_in_address(value)
+    secrets += [unquote(part) for key, part in _pairs(value) if _NAMES.search(key)]
+    for secret in secrets:
         if _is_public(secret):
             continue
         yield secret
@@ -83,8 +79,11 @@ def _settings() -> dict[str, str]:
     """Return the names of all settings, with their descriptions."""
     from reflective_agents.state.settings import settings_of, strategy_names  # late: most environments name none
 
-    fields = [settings_of(strategy).model_fields for strategy in strategy_names()]
-    return {name: field.description or "" for each in fields for name, field in each.items()}
+    descriptions: dict[str, str] = {}
+    for strategy in strategy_names():
+        fields = settings_of(strategy).model_fields
+        descriptions |= {name: field.description or "" for name, field in fields.items()}
+    return descriptions
 
 
 @cache

@@ -201,7 +201,8 @@ def gain_stats(stats: Stats, writes: Sequence[Mapping[str, JsonMapping]]) -> Sta
         for node_id, changed in write.items():
             before = merged.get(node_id, UNSEEN)
             extra = {**before.get("own", {}), **changed.get("own", {})}
-            merged[node_id] = cast(NodeStats, {**before, **changed, **({"own": extra} if extra else {})})
+            own = {"own": extra} if extra else {}
+            merged[node_id] = cast(NodeStats, {**before, **changed, **own})
     return merged
 
 
@@ -211,8 +212,9 @@ def changes_of(stats: StatsView, before: StatsView) -> dict[str, JsonObject]:
 
 
 def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
+    changed = _differing({**node, "own": 0}, {**before, "own": 0})
     extra = _differing(node.get("own", {}), before.get("own", {}))
-    return {**_differing({**node, "own": 0}, {**before, "own": 0}), **({"own": extra} if extra else {})}
+    return {**changed, "own": extra} if extra else changed
 
 
 def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:

@@ -45,7 +45,9 @@ def arguments(function: Callable[..., Any]) -> int | None:
         return 2  # a built-in that does not say
     third = [*signature.parameters.values()][2:3]
     is_own = any(each.default is not each.empty and each.name != "run" for each in third)
-    return next((count for count in ((2,) if is_own else (3, 2)) if _takes(signature, count)), None)
+    if not is_own and _takes(signature, 3):
+        return 3
+    return 2 if _takes(signature, 2) else None
 
 
 def _takes(signature: inspect.Signature, count: int) -> bool:

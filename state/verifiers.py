@@ -37,7 +37,7 @@ def _are_verifiers(value: list[Any]) -> list[Any]:
 
 def _reach_nothing(verifiers: Sequence[Any]) -> bool:
     """Tell whether verifiers are data that reach nothing of this machine, as anybody may give."""
-    return all(isinstance(each, dict) and not any(key in each for key in OPERATORS) for each in verifiers)
+    return all(isinstance(each, dict) and each.keys().isdisjoint(OPERATORS) for each in verifiers)
 
 
 Verifiers = Annotated[

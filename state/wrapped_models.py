@@ -26,8 +26,10 @@ def unwrap(value: Any) -> Unwrapped:
 
     if isinstance(value, RunnableWithFallbacks):
         first, *others = map(unwrap, (value.runnable, *value.fallbacks))
-        inner = [model for other in others for model in (other.model, *other.fallbacks)]
-        return Unwrapped(first.model, [*first.fallbacks, *inner])
+        fallbacks = [*first.fallbacks]
+        for other in others:
+            fallbacks += [other.model, *other.fallbacks]
+        return Unwrapped(first.model, fallbacks)
     if isinstance(value, RunnableRetry):
         return unwrap(value.bound)
     if isinstance(value, RunnableBinding):

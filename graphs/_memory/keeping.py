@@ -118,7 +118,8 @@ def _memories(
             supersedes=[memory["id"] for memory in earlier],
         )
     for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
-        for number, text in enumerate(fact.remains if earlier else ()):
+        remains = fact.remains if earlier else []
+        for number, text in enumerate(remains):
             yield new_memory(
                 text,
                 created=0.0,

@@ -226,7 +226,8 @@ def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round])
 def _candidate(report: Report, sources: int, requested: str = "") -> str:
     """Show a report, with its task unless that is what is `requested`, which stands before all reports."""
     answer, parts = report["answer"], [quoted("author", report["name"])]
-    parts += [quoted("task", report["task"])] if report["task"] != requested else []
+    if report["task"] != requested:
+        parts.append(quoted("task", report["task"]))
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:

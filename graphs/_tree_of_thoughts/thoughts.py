@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 from langchain_core.tools import BaseTool
 
 from reflective_agents.nodes.asking.task_prompt import examples_text
@@ -14,7 +14,7 @@ from reflective_agents.prompts.search import ALONE, TODAY
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import label_of
-from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_text
+from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_messages
 from reflective_agents.tree_search.conversation import history, sourcing, with_closing
 from reflective_agents.tree_search.policies import ChatSampling
 from reflective_agents.tree_search.worlds import OpenWorld
@@ -65,16 +65,16 @@ class Thinking(ChatSampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the conversation, the thoughts up to here, and what is to be written next."""
-        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         thoughts = history([_spoken(node) for node in branch.path], "")
         tools = prompts.TOOLS if self.tools else ""
-        examples = f"\n\n{shown}" if (shown := examples_text(self.step.context.few_shot)) else ""
+        examples = examples_text(self.step.context.few_shot)
         sources = sourcing(self.tools, branch.path) if self.tools else ALONE
+        situation = f"{TODAY.format(today=today())} {sources}"
         return prompts.THINK.format_messages(
             steps=prompts.PLAN.format(tools=tools) if plans(self.step.context) else prompts.ONLY_ANSWER,
-            situation=f"{TODAY.format(today=today())} {sources}{examples}",
+            situation=f"{situation}\n\n{examples}" if examples else situation,
             conversation=list(branch.conversation),
-            thoughts=[*lessons, *with_closing(thoughts, closing or self._task(branch))],
+            thoughts=[*lessons_messages(branch), *with_closing(thoughts, closing or self._task(branch))],
         )
 
     def _task(self, branch: Branch) -> str:

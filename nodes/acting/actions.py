@@ -155,11 +155,6 @@ def act_tool(environment: Environment) -> BaseTool:
     )
 
 
-def observations_of(steps: Sequence[ActionStep]) -> list[str]:
-    """Return what tools have answered in these steps, in order."""
-    return observations_of_steps(steps)
-
-
 async def act_with_tools(
     step: Step[Context],
     move: ParsedStep,
@@ -171,7 +166,7 @@ async def act_with_tools(
     is not found again, and the sources that `earlier` answers cite keep their numbers."""
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
-    replies = with_numbers(await act(step, message, tools), observations_of(steps), earlier)
+    replies = with_numbers(await act(step, message, tools), observations_of_steps(steps), earlier)
     valid = all(getattr(reply, "status", "") != "error" for reply in replies)
     return _taken(move, "\n".join(reply.text for reply in replies), valid, replies if move["messages"] else [])
 

@@ -104,7 +104,9 @@ def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
         return given
     theirs = [*as_tools(step.context.tools), *client_tools(step.context.client_tools)]
     calculates = not theirs if step.context.calculator is None else step.context.calculator
-    ours = [*search_tools(step, run_id), *([calculator()] if calculates else [])]
+    ours = [*search_tools(step, run_id)]
+    if calculates:
+        ours.append(calculator())
     return list({tool.name: tool for tool in [*ours, *theirs]}.values())
 
 

@@ -68,7 +68,8 @@ def summary_message(compaction: Compaction) -> HumanMessage:
     """Show a summary, with those of its sources that it cites. It carries all of them, so that numbers stay taken."""
     cited = {*_CITED.findall(compaction["summary"])} & compaction["sources"].keys()
     listed = [f"[{number}] {reference_line(*compaction['sources'][number])}" for number in sorted(cited, key=int)]
-    text = "\n".join([compaction["summary"], *([prompts.SOURCES, *listed] if listed else [])])
+    sources = [prompts.SOURCES, *listed] if listed else []
+    text = "\n".join([compaction["summary"], *sources])
     message = material(prompts.SHOWN.format(messages=compaction["messages"], summary=quoted("summary", text)))
     message.additional_kwargs[EARLIER] = compaction["sources"]
     return message

@@ -74,7 +74,8 @@ def _steps(example: Example) -> str:
     lines = []
     for number, (thought, action, observation) in enumerate(example.acts, 1):
         lines += [f"Thought {number}: {thought}", f"Action {number}: {action}"]
-        lines += [f"Observation {number}: {observation}"] if observation else []
+        if observation:
+            lines.append(f"Observation {number}: {observation}")
     return "\n".join(lines)
 
 

@@ -140,7 +140,8 @@ def hand_over(
         settings["language"] = language  # a worker's task may be put in another one
     least = [estimate_tokens(task["messages"], {}) + step.context.max_answer_tokens for task in tasks]
     ended: Update = {}
-    for calls_kept, tokens_kept in [(1, keep)] if answered else [(1, keep), (0, 0)]:
+    reserves = [(1, keep)] if answered else [(1, keep), (0, 0)]
+    for calls_kept, tokens_kept in reserves:
         try:
             allowances = _shares(step, least, calls_kept, tokens_kept)
         except LimitReached as reached:

@@ -152,7 +152,8 @@ def _fits(text: str, most: int) -> bool:
 
 
 def _showing(message: AnyMessage, question: str, text: str) -> AnyMessage:
-    content = [{"type": "text", "text": text}, *images] if (images := images_of(message)) else text
+    images = images_of(message)
+    content = [{"type": "text", "text": text}, *images] if images else text
     return HumanMessage(content, id=message.id, additional_kwargs={**message.additional_kwargs, QUESTION: question})
 
 

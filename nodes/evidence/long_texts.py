@@ -119,10 +119,11 @@ class LongTexts:
         each, left = self.most_shown // SHARE // len(urls), self.most_shown
         ends = dict.fromkeys(urls, 0)
         shown: dict[str, list[Span]] = {url: [] for url in urls}
-        for url in urls if each >= LEAST_BEGINNING else ():
-            ends[url] = len(_cut(self._texts[url]["text"], each))
-            shown[url].append(Span(0, ends[url]))
-            left -= each + _OVERHEAD
+        if each >= LEAST_BEGINNING:
+            for url in urls:
+                ends[url] = len(_cut(self._texts[url]["text"], each))
+                shown[url].append(Span(0, ends[url]))
+                left -= each + _OVERHEAD
         for url, span in await self._best_of(urls, query):
             size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
             if span.begin >= ends[url] and size <= left:

@@ -39,8 +39,8 @@ async def look_up(
     """
     tools, found = tools_of_critic(step, run_id, given), list[str]()
     messages: list[BaseMessage] = prompts.LOOK_UP.format_messages(material=material)
-    for _ in range(LOOK_UPS if tools else 0):
-        if step.meter.calls_left <= reserved:
+    for _ in range(LOOK_UPS):
+        if not tools or step.meter.calls_left <= reserved:
             break
         reply = await call_tools(step, model, messages, tools)
         if not reply.tool_calls and not reply.invalid_tool_calls:

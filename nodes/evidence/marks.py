@@ -103,7 +103,8 @@ def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> li
         inside = list[Mark]()
         while rest and rest[0].begin < end:
             mark = rest.popleft()
-            inside += [mark] if mark.begin >= begin else []  # code is no sentence
+            if mark.begin >= begin:  # code is no sentence
+                inside.append(mark)
         named = chain.from_iterable(mark.names for mark in inside)
         numbers = dict.fromkeys(names[name] for name in named if name in names)
         if not numbers and is_heading(answer[begin:end]):

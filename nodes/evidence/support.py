@@ -174,8 +174,8 @@ def _missing_words(known: _Contents, sentence: str) -> list[str]:
     shared = sum(word not in lacking for word in plain) / len(plain) if plain else 1
     if shared < COMMON_WORDS:
         return []
-    added = _runs(words, lacking)
-    return _missing_names(words, known.stems) + (added if len(added) == 1 and shared >= QUOTED_WORDS else [])
+    missing, added = _missing_names(words, known.stems), _runs(words, lacking)
+    return missing + added if len(added) == 1 and shared >= QUOTED_WORDS else missing
 
 
 def _missing_names(words: Sequence[str], stems: Collection[str]) -> list[str]:

@@ -50,8 +50,9 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
 
 def _with_advice(advice: str, known: Sequence[Item]) -> Item | None:
     """Return the first item that gives an advice already; None if none does."""
+    words = plain_text(advice)
     for item in known:
-        if plain_text(advice) in map(plain_text, pieces_of_advice(item)):
+        if words in map(plain_text, pieces_of_advice(item)):
             return item
     return None
 

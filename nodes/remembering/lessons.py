@@ -25,10 +25,12 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
     reflections = [trial["reflection"] for trial in trials if trial["reflection"]][-context.memory_size :]
     earlier = earlier[max(len(earlier) + len(reflections) - context.memory_size, 0) :]
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
-        parts += [f"\n\n{recalled_text(earlier)}"] if earlier else []
+        if earlier:
+            parts.append(f"\n\n{recalled_text(earlier)}")
         lines = "\n".join(f"- {' '.join(lesson.split())}" for lesson in reflections)
         words = own_prompts.LESSONS if any(trial.get("unsure") for trial in trials) else prompts.LESSONS
-        parts += [words.format(lessons=lines)] if lines else []
+        if lines:
+            parts.append(words.format(lessons=lines))
     if trials and context.reflection in ("last_attempt", "last_attempt_and_reflexion"):
         words = own_prompts.LAST_ATTEMPT if trials[-1].get("unsure") else prompts.LAST_ATTEMPT
         parts.append(words.format(attempt=trials[-1]["attempt"]))

@@ -58,8 +58,9 @@ async def score(
         "task": reward.task,
         "use_activation": False,
         "messages": [*before, {"role": "assistant", "content": answer}],
-        **({"model": reward.model} if reward.model else {}),
     }
+    if reward.model:
+        body["model"] = reward.model
     step.meter.check()
     step.meter.count(tool_calls=1)
     try:

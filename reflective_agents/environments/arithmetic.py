@@ -145,7 +145,9 @@ class Arithmetic(Environment):
     def canonical(self, action: str) -> str:
         """Return an answer as its exact number, a calculation without blanks and result, all else in lower case."""
         text = action.strip()
-        if (answer := _given_answer(text)) is not None and (number := final_number(answer)) is not None:
+        answer = _given_answer(text)
+        number = None if answer is None else final_number(answer)
+        if number is not None:
             return f"answer:{exact(number)}"
         if _QUESTION.fullmatch(text) is None and (calculation := read_calculation(text)):
             return f"calculate:{''.join(calculation.expression.split())}"
@@ -158,7 +160,8 @@ class Arithmetic(Environment):
     def find_answer(self, text: str) -> str:
         """Return the answer that a text ends with; of a calculation without any label of an answer, its result."""
         answer = super().find_answer(text)
-        return answer if has_answer(text) or (worked_out := _result_of(answer)) is None else worked_out
+        result = None if has_answer(text) else _result_of(answer)
+        return answer if result is None else result
 
     def normal(self, answer: str) -> str:
         """Return the number that a text ends with, in one notation; empty if there is none."""

@@ -261,7 +261,8 @@ class Environment(ABC):
 
     def equal(self, first: str, second: str) -> bool:
         """Return whether two answers are equal, and can be read."""
-        return self.normal(first) == self.normal(second) != ""
+        normal = self.normal(first)
+        return normal != "" and normal == self.normal(second)
 
     def is_label(self, answer: str) -> bool:
         """Return whether an answer is one of `labels`."""

@@ -161,7 +161,8 @@ class Blocksworld(Environment):
 
     def canonical(self, action: str) -> str:
         """Return an action, or each line of a plan, in the notation of `actions`."""
-        if (match := _PLAN.fullmatch(action.strip())) and (plan := read_plan(match[1])):
+        match = _PLAN.fullmatch(action.strip())
+        if match and (plan := read_plan(match[1])):
             return "\n".join(["Plan:", *map(str, plan)])
         move = parse_move(action)
         return str(move) if move else super().canonical(action)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.experience import LONGEST_TEXT, Item, ItemKind, ItemStatus, Line, new_item, plain_text
 from reflective_agents.state.memories import FARTHEST, memory_id
 from reflective_agents.text.clean import clean_data
 from reflective_agents.text.json_signs import signs_outside_texts
-from reflective_agents.text.validation import in_plain_words
 
 if TYPE_CHECKING:  # loads numpy, and a file is read without
     from reflective_agents.memory.items import Items
@@ -121,11 +120,7 @@ def _read(line: str, number: int) -> Item:
     try:
         return ItemLine.model_validate_json(line).item()
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise Misuse(
-            f"line {number} is no item: {f'{where}: ' if where else ''}{in_plain_words(first['msg'])}"
-        ) from error
+        raise Misuse(f"line {number} is no item: {problems_of(error)[0]}") from error
 
 
 async def merge_items(items: "Items", others: Sequence[Item]) -> Merged:

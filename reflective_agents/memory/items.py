@@ -121,7 +121,8 @@ class Items:
     async def _parts(self) -> AsyncIterator[list[Memory]]:
         part: list[Memory] = []
         async for memory in self._stream.everything():
-            part += [memory] if memory["kind"] in _KIND else []
+            if memory["kind"] in _KIND:
+                part.append(memory)
             if len(part) >= AT_ONCE:
                 yield part
                 part = []

@@ -443,7 +443,8 @@ def _check_length(index: Index, length: int | None) -> None:
 
 def indexed(memory: Memory) -> str:
     """Return the text of a memory that is embedded and counted; in a conversation, with who said it and when."""
-    text = f"{speaker}: {memory['text']}" if (speaker := memory.get("speaker")) else memory["text"]
+    speaker = memory.get("speaker")
+    text = f"{speaker}: {memory['text']}" if speaker else memory["text"]
     if not memory.get("conversation"):
         return text
     return f"({datetime.fromtimestamp(memory['created'], UTC):%d %B %Y}) {text}"

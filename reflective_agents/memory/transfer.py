@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.memories import BEGINNING, Mark, Memory, check_time, new_memory
-from reflective_agents.text.validation import in_plain_words
 
 if TYPE_CHECKING:  # loads numpy, and a file is read without
     from reflective_agents.memory.stream import Change, MemoryStream
@@ -82,7 +81,4 @@ def _checked(memory: Memory) -> Memory:
 
 
 def _first_problem(error: ValidationError | Misuse) -> str:
-    if isinstance(error, Misuse):
-        return str(error)
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {in_plain_words(first['msg'])}"
+    return str(error) if isinstance(error, Misuse) else problems_of(error, "line")[0]

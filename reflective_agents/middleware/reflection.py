@@ -3,7 +3,7 @@
 The critics, their prompts and their settings are those of `graphs.reflection`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
@@ -100,8 +100,8 @@ class ReflectionMiddleware(AgentMiddleware[ReflectedState, Any, Any]):
             drafts, outcome = await self._judged(step, state["reflection"]["drafts"], conversation, answer)
         if outcome and (best := best_draft(drafts)):
             outcome = decide(outcome, best["text"])
-        update = {"reflection": Reflected(drafts=drafts, outcome=outcome, usage=step.meter.usage)}
-        return {**update, **(_last_word(drafts, state) if outcome else _again(drafts, state["messages"]))}
+        update = _last_word(drafts, state) if outcome else _again(drafts, state["messages"])
+        return {"reflection": Reflected(drafts=drafts, outcome=outcome, usage=step.meter.usage), **update}
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: ReflectedState, runtime: Runtime[Any]) -> Update | None:
@@ -146,21 +146,21 @@ def _again(drafts: Sequence[Draft], messages: Sequence[AnyMessage]) -> Update:
 def _last_word(drafts: Sequence[Draft], state: ReflectedState) -> Update:
     """Let the best draft be the last message, and remove the others with their critiques."""
     messages, data = state["messages"], state.get("structured_response")
-    responses = {draft["id"]: response for draft in drafts if (response := _read_as(data, draft)) is not None}
-    best = best_draft([draft for draft in drafts if data is None or draft["id"] in responses])
+    responses = {draft["id"]: _read_as(data, draft) for draft in drafts}
+    best = best_draft([draft for draft in drafts if data is None or responses[draft["id"]] is not None])
     assert best is not None
     end = _end_of(best, messages)
     rejected = {draft["id"] for draft in drafts} - {best["id"]}
-    calls = {call["id"] for message in messages if message.id in rejected for call in _calls(message)}
-    removed = [
-        RemoveMessage(id=message.id or "")
-        for index, message in enumerate(messages)
-        if index >= end
-        or message.id in rejected
-        or _is_critique(message)
-        or getattr(message, "tool_call_id", "") in calls
-    ]
-    return {"messages": removed, **({} if data is None else {"structured_response": responses[best["id"]]})}
+    answers = [message for message in messages if message.id in rejected]
+    calls = {call["id"] for call in _calls(answers)}
+
+    def is_rejected(message: AnyMessage) -> bool:
+        is_result = isinstance(message, ToolMessage) and message.tool_call_id in calls
+        return is_result or message.id in rejected or _is_critique(message)
+
+    removed = [message for message in messages[:end] if is_rejected(message)] + messages[end:]
+    update: Update = {"messages": [RemoveMessage(id=message.id or "") for message in removed]}
+    return update if data is None else {**update, "structured_response": responses[best["id"]]}
 
 
 def _answer_in(state: ReflectedState) -> Answer | None:
@@ -192,11 +192,14 @@ def _end_of(draft: Draft, messages: Sequence[AnyMessage]) -> int:
     return end
 
 
-def _calls(message: AnyMessage) -> Sequence[ToolCall]:
-    return message.tool_calls if isinstance(message, AIMessage) else []
+def _calls(messages: Iterable[AnyMessage]) -> Iterator[ToolCall]:
+    for message in messages:
+        if isinstance(message, AIMessage):
+            yield from message.tool_calls
 
 
 def _unanswered(messages: Sequence[AnyMessage]) -> list[str]:
     """Return the calls of the last answer that have no results yet, by their ids."""
     answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    return [name for message in messages for call in _calls(message) if (name := call["id"] or "") not in answered]
+    called = [call["id"] or "" for call in _calls(messages)]
+    return [name for name in called if name not in answered]

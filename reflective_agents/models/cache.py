@@ -138,13 +138,14 @@ def _addresses(base: BaseChatModel) -> set[str]:
     """Return where a model is served, as far as its clients say."""
     clients = [*vars(base).values(), *(base.__pydantic_private__ or {}).values()]
     inner = [getattr(client, "_client", None) for client in clients]
-    return {str(address) for client in (*clients, *inner) if (address := getattr(client, "base_url", None))}
+    addresses = [getattr(client, "base_url", None) for client in (*clients, *inner)]
+    return {str(address) for address in addresses if address}
 
 
 def _private(base: BaseChatModel) -> JsonObject:
     """Return the private attributes of a model, without clients, which some models make when they need them."""
-    values = (base.__pydantic_private__ or {}).items()
-    return {name: value for name, value in values if callable(value) or not (value is None or _is_opaque(value))}
+    private = {name: value for name, value in (base.__pydantic_private__ or {}).items() if value is not None}
+    return {name: value for name, value in private.items() if callable(value) or not _is_opaque(value)}
 
 
 def _plain(value: object, *, opaque: bool = False) -> object:

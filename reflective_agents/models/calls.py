@@ -141,12 +141,17 @@ async def _one_by_one(
         *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
     )
-    for failure in results:
-        if isinstance(failure, BaseException) and not isinstance(failure, LimitReached | ModelFailed):
+    replies, failures = list[AIMessage](), list[BaseException]()
+    for result in results:
+        if isinstance(result, BaseException):
+            failures.append(result)
+        else:
+            replies += result
+    for failure in failures:
+        if not isinstance(failure, LimitReached | ModelFailed):
             raise failure
-    replies = [reply for batch in results if not isinstance(batch, BaseException) for reply in batch]
     if not replies:
-        raise next(failure for failure in results if isinstance(failure, BaseException))
+        raise failures[0]
     return replies
 
 

@@ -243,12 +243,13 @@ def _first(model: BaseChatModel) -> ModelCapabilities:
     if not has_tools:
         capabilities.remove("tool")
     switches = ["chat_template_kwargs", "reasoning_effort"] if own_server else ["reasoning_effort"]
+    # LangChain's profile knows the provider's model, and a server of one's own may call anything by that name.
+    known: JsonObject = {} if own_server else profile
     return ModelCapabilities(
         structured=capabilities,
         tools=has_tools,
-        # LangChain's profile knows the provider's model, and a server of one's own may call anything by that name.
-        context_tokens=None if own_server else profile.get("max_input_tokens"),
-        images=False if isinstance(model, OfflineChatModel) else None if own_server else profile.get("image_inputs"),
+        context_tokens=known.get("max_input_tokens"),
+        images=False if isinstance(model, OfflineChatModel) else known.get("image_inputs"),
         switches=switches if speaks_openai else [],
     )
 
@@ -269,23 +270,24 @@ def with_tools(model: BaseChatModel, tools: Sequence[Tool], tool_choice: str | N
 def takes_n(model: ChatModel) -> bool:
     """Tell whether one request may ask for several candidates."""
     base, _ = unbind(model)
-    # The Responses API has no `n`.
-    has_field = "n" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return has_field and capabilities_of(base).n
+    return _sends(base, "n") and capabilities_of(base).n
 
 
 def takes_seed(model: ChatModel) -> bool:
     """Tell whether a request may carry a seed."""
     base, _ = unbind(model)
-    has_field = "seed" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return has_field and capabilities_of(base).seed
+    return _sends(base, "seed") and capabilities_of(base).seed
 
 
 def takes_logprobs(model: ChatModel) -> bool:
     """Tell whether a request may ask for the reply's log-probabilities; OpenAI's reasoning models refuse that."""
     base, _ = unbind(model)
-    has_field = "logprobs" in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
-    return has_field and takes_stop(model) and capabilities_of(base).logprobs
+    return _sends(base, "logprobs") and takes_stop(model) and capabilities_of(base).logprobs
+
+
+def _sends(base: BaseChatModel, option: str) -> bool:
+    """Tell whether a model has an option as a field, by an API that takes it: the Responses API has none of these."""
+    return option in type(base).model_fields and getattr(base, "use_responses_api", None) is not True
 
 
 def takes_stop(model: ChatModel) -> bool:
@@ -326,9 +328,10 @@ def is_too_long(text: str) -> bool:
 
 def context_size(text: str) -> int | None:
     """Return the size of the context that an error names, in tokens; None if it names none."""
-    sizes = [
-        int(re.sub(r"\D", "", size["digits"])) * (1_000 if size["thousands"] else 1) for size in _SIZE.finditer(text)
-    ]
+    sizes: list[int] = []
+    for named in _SIZE.finditer(text):
+        size = int(re.sub(r"\D", "", named["digits"]))
+        sizes.append(1_000 * size if named["thousands"] else size)
     # Several may be named; the smallest one is certainly held to.
     return min((size for size in sizes if size >= SMALLEST_CONTEXT), default=None)
 

@@ -101,9 +101,8 @@ def _without_calls(chunk: JsonObject) -> tuple[JsonObject, Sequence[JsonMapping]
     if not delta.get("tool_calls") and "role" not in delta:
         return chunk, ()
     without = {name: value for name, value in delta.items() if name not in ("tool_calls", "role")}
-    return {**chunk, "choices": [{**choices[0], "delta": {"role": "assistant", **without}}]}, delta.get(
-        "tool_calls"
-    ) or ()
+    changed = {**choices[0], "delta": {"role": "assistant", **without}}
+    return {**chunk, "choices": [changed]}, delta.get("tool_calls") or ()
 
 
 def _keep_usage(message: BaseMessage, data: JsonObject) -> None:

@@ -66,7 +66,8 @@ def tokens_of(replies: Sequence[AIMessage], guess: int, reserved: int) -> Tokens
         used = Tokens()
     # What the answer took is estimated from what is there, but within what was held: limits are never exceeded.
     written = "".join(reply.text + str(reply.tool_calls or "") + thought_of(reply) for reply in replies)
-    answer = min(math.ceil(len(written.encode()) / 2), max(reserved - guess, 1)) if written else 0
+    held = max(reserved - guess, 1)
+    answer = min(math.ceil(len(written.encode()) / 2), held)
     output = used.output
     # Of several replies llama.cpp counts one. No way of counting takes two words for a token.
     if len(replies) > 1 and 2 * output < sum(len(reply.text.split()) for reply in replies):

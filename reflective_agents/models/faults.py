@@ -169,10 +169,7 @@ def describe(fault: BaseException, address: str = "") -> str:
         fault = fault.__cause__
     text = " ".join(str(fault).split()) or type(fault).__name__
     # "KeyError: choices" says more than "choices".
-    if (
-        type(fault) in (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError)
-        and type(fault).__name__ not in text
-    ):
+    if type(fault) in _NAMED and type(fault).__name__ not in text:
         text = f"{type(fault).__name__}: {text}"
     text = f"HTTP {status}: {text}" if status and str(status) not in text else text
     if never_connected(fault):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import TypeAlias, TypeVar
 
 from langchain_core.messages import BaseMessage, HumanMessage
@@ -30,7 +31,8 @@ def check_content(messages: Sequence[BaseMessage]) -> None:
     Raises:
         Misuse: if one does; the message names what it holds.
     """
-    blocks = [block for message in messages if message.type == "human" for block in _blocks(message)]
+    questions = [message for message in messages if message.type == "human"]
+    blocks = chain.from_iterable(map(_blocks, questions))
     if unsupported := sorted({_kind(block) for block in blocks} - {"text", "image", "image_url"}):
         raise Misuse(
             f"a question may hold text and images, and this one holds {', '.join(unsupported)}: leave that out"
@@ -47,7 +49,8 @@ def show_images(prompt: Sequence[M], conversation: Sequence[BaseMessage]) -> lis
     shown = list(prompt)
     for message in conversation:
         images = images_of(message)
-        missing = [image for image in images if not any(image in _blocks(prompt_message) for prompt_message in shown)]
+        held = [*chain.from_iterable(map(_blocks, shown))] if images else []
+        missing = [image for image in images if image not in held]
         # Only where the words are: a prompt without the question, such as a summary's, is not about its images.
         index = _where(message.text, shown) if missing else None
         if index is not None:

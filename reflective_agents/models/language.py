@@ -126,11 +126,13 @@ def name_of(text: str) -> str | None:
     if 2 * (len(han) + len(kana)) > letters:
         # Japanese is written with kanji too, but never a sentence without kana.
         return "Japanese" if kana else _chinese("".join(han))
-    named = next((name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters), None)
+    by_script = [name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters]
+    if by_script:
+        return by_script[0]
     words = {word.casefold() for word in _WORD.findall(text)}
     by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
     (most, name), (second, _) = by_matches[:2]
-    return named or (name if most >= _ENOUGH and most > 2 * second else None)
+    return name if most >= _ENOUGH and most > 2 * second else None
 
 
 def is_in(text: str, language: str) -> bool | None:
@@ -146,8 +148,11 @@ def is_in(text: str, language: str) -> bool | None:
 
 def _chinese(han: str) -> str:
     """Name the kind of Chinese by the character set that all of a text is in."""
-    simplified, traditional = (han.encode(name, "ignore").decode(name) == han for name in ("gb2312", "big5"))
-    return "Chinese" if simplified == traditional else f"{'simplified' if simplified else 'traditional'} Chinese"
+    simplified = han.encode("gb2312", "ignore").decode("gb2312") == han
+    traditional = han.encode("big5", "ignore").decode("big5") == han
+    if simplified == traditional:
+        return "Chinese"
+    return "simplified Chinese" if simplified else "traditional Chinese"
 
 
 def is_english(text: str) -> bool:

@@ -137,8 +137,13 @@ class Meter:
     def parameters(self, judging: bool) -> JsonObject:
         """Return the parameters of a request, by that of a judge or critic."""
         context = self._context
-        heat = context.temperature if context.judge_temperature is None or not judging else context.judge_temperature
-        return {**context.model_parameters, **({} if heat is None else {"temperature": heat})}
+        heat = context.temperature
+        if judging and context.judge_temperature is not None:
+            heat = context.judge_temperature
+        parameters = {**context.model_parameters}
+        if heat is not None:
+            parameters["temperature"] = heat
+        return parameters
 
     @property
     def seed(self) -> int | None:

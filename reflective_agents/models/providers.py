@@ -247,4 +247,5 @@ def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> B
 
 def first_line(error: Exception) -> str:
     """Return the first line of what an error says, or its name if it says nothing."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -101,9 +101,11 @@ def _content_within(
     for block in content:
         text, thought = _text_of(block), thought_in(block)
         if len(text) > most:
-            kept += [{"type": "text", "text": text[:most]}] if most else []
+            if most:
+                kept.append({"type": "text", "text": text[:most]})
         elif len(thought) > most_thought:
-            kept += [{"type": "thinking", "thinking": thought[:most_thought]}] if most_thought else []
+            if most_thought:
+                kept.append({"type": "thinking", "thinking": thought[:most_thought]})
         else:
             kept.append(block)
         most, most_thought = max(most - len(text), 0), max(most_thought - len(thought), 0)

@@ -149,8 +149,9 @@ def thinking_options(capabilities: ModelCapabilities, thinking: Thinking | None)
 
 def merged(options: JsonObject, more: JsonObject) -> JsonObject:
     """Merge options with further ones; the bodies of both are sent."""
+    all_options = {**options, **more}
     both = {**options.get("extra_body", {}), **more.get("extra_body", {})}
-    return {**options, **more, **({"extra_body": both} if both else {})}
+    return {**all_options, "extra_body": both} if both else all_options
 
 
 async def _send(
@@ -329,4 +330,6 @@ def _trace(base: BaseChatModel, messages: Sequence[BaseMessage], options: JsonOb
 
 def _tokens(replies: Sequence[AIMessage]) -> dict[str, int | None]:
     used = replies[0].usage_metadata if replies else None
-    return {name: used[name] if used else None for name in ("input_tokens", "output_tokens")}
+    if used is None:
+        return {"input_tokens": None, "output_tokens": None}
+    return {"input_tokens": used["input_tokens"], "output_tokens": used["output_tokens"]}

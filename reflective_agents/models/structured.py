@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from reflective_agents.models.capabilities import ChatModel, is_openais, unbind, with_tools
 from reflective_agents.state.context import Structured
+from reflective_agents.state.errors import problems_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.structure import read_object
 
@@ -75,7 +76,9 @@ def _type(field: JsonMapping) -> str:
         return "one of " + ", ".join(map(str, field["enum"]))
     if field.get("type") == "array":
         least, most = field.get("minItems"), field.get("maxItems")
-        count = f" of {least}" if least and least == most else f" of up to {most}" if most else ""
+        count = f" of up to {most}" if most else ""
+        if least and least == most:
+            count = f" of {least}"
         item = _as_object(field.get("items"))
         return f"list{count}, each with" if "properties" in item else f"list{count}, each a {_type(item)}"
     if "anyOf" in field:
@@ -130,7 +133,7 @@ def read_form(reply: AIMessage, schema: type[T]) -> tuple[T | None, str]:
     try:
         return schema.model_validate(fields), ""
     except ValidationError as error:
-        return None, "; ".join(f"{'.'.join(map(str, e['loc'])) or 'output'}: {e['msg']}" for e in error.errors())
+        return None, "; ".join(problems_of(error, "output"))
 
 
 def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
@@ -138,13 +141,15 @@ def _object(reply: AIMessage, schema: type[BaseModel]) -> JsonObject | None:
     for call in reply.tool_calls:
         if call["name"] == schema.__name__:
             # Some models wrap the fields once more, in an object under the name of the form.
-            return next(
-                (inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)), call["args"]
-            )
+            wrapped = [inner for inner in (call["args"], *call["args"].values()) if _has(inner, fields)]
+            return wrapped[0] if wrapped else call["args"]
     # LangChain puts arguments that are no JSON there, and ours reads more: fences, trailing commas, single quotes.
     texts = [call["args"] or "" for call in reply.invalid_tool_calls]
-    read = (read_object(text, fields, schema.__name__) for text in [*texts, reply.text])
-    return next((output for output in read if output is not None), None)
+    for text in [*texts, reply.text]:
+        output = read_object(text, fields, schema.__name__)
+        if output is not None:
+            return output
+    return None
 
 
 def _has(value: JsonValue, fields: Sequence[str]) -> bool:

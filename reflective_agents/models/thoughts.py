@@ -21,13 +21,13 @@ def with_thought_apart(reply: M) -> M:
     """Return a reply, or a piece of one, in which no thought is taken for text: Gemini marks texts as thoughts."""
     if not isinstance(reply.content, list) or not any(map(_is_marked, reply.content)):
         return reply
-    blocks = [
-        {"type": "thinking", "thinking": block.get("text", "")}
-        if isinstance(block, dict) and _is_marked(block)
-        else block
-        for block in reply.content
-    ]
-    return reply.model_copy(update={"content": blocks})
+    return reply.model_copy(update={"content": [_apart(block) for block in reply.content]})
+
+
+def _apart(block: str | JsonObject) -> str | JsonObject:
+    if isinstance(block, dict) and _is_marked(block):
+        return {"type": "thinking", "thinking": block.get("text", "")}
+    return block
 
 
 def _is_marked(block: str | JsonObject) -> bool:
@@ -50,8 +50,8 @@ def without_thought(reply: AIMessage) -> AIMessage:
 
 def thought_of(reply: AIMessage) -> str:
     """Return what a model thought, as far as the reply reveals it."""
-    if thought := next((text for _, text in beside(reply) if text), ""):
-        return thought
+    if thoughts := [text for _, text in beside(reply) if text]:
+        return thoughts[0]
     return "\n".join(_thoughts(reply.content)) if isinstance(reply.content, list) else ""
 
 

@@ -165,20 +165,23 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     if reply.tool_calls or reply.invalid_tool_calls:
         return reply
     shown = [declared(tool) for tool in tools]
+    is_world = _is_world(shown)
     step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
     if step is None:
         return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
     action, given = without_label(action, "action"), _as_text(step.get("input", step.get("action_input")))
     # In an environment "answer" without an input may well be one of its actions.
-    if answer or (_ends(action, shown) and (given or not _is_world(shown))):
-        return _answering(reply, _final(answer or given or thought), acts=_is_world(shown) and not ends)
+    gives_answer = _ends(action, shown) and (given != "" or not is_world)
+    if answer or gives_answer:
+        return _answering(reply, _final(answer or given or thought), acts=is_world and not ends)
     if ends:  # a server that does not hold its model to the form: what is no answer has to be told from one
         wanted = f"{action}[{given}]" if given else action
         return reply.model_copy(update={"content": f"Action: {wanted}" if wanted else thought})
     if not action:
         return _unreadable(reply, shown)
-    if any(tool.name.casefold() == action.casefold() for tool in shown) and not _is_world(shown):
+    is_tool = any(tool.name.casefold() == action.casefold() for tool in shown)
+    if is_tool and not is_world:
         call = arguments_of(action, given, shown)
     else:
         call = read_call(f"{action}[{given}]" if given else action, shown)
@@ -222,7 +225,8 @@ def read_written_calls(reply: AIMessage, tools: Sequence[JsonObject], *, labelle
         calls = [read_call(step.action, shown)]
     if calls:
         # Not taken for the answer, which was written before the result; but better than none if the run ends here.
-        guess = {_GUESS: answer} if (answer := read_answer(reply.text)) else {}
+        answer = read_answer(reply.text)
+        guess = {_GUESS: answer} if answer else {}
         return _calling(reply.model_copy(update={"additional_kwargs": reply.additional_kwargs | guess}), thought, calls)
     if labelled and step.answer:
         return _answering(reply, step.answer, acts=_is_world(shown))

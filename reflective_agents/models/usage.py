@@ -57,8 +57,9 @@ def last_reported(chunks: Iterable[AIMessageChunk]) -> UsageMetadata | None:
     A report that counts the prompt again counts everything again, and replaces those before it.
     """
     whole: UsageMetadata | None = None
-    for part in filter(None, (chunk.usage_metadata for chunk in chunks)):
-        whole = part if part["input_tokens"] else add_usage(whole, part)
+    for chunk in chunks:
+        if part := chunk.usage_metadata:
+            whole = part if part["input_tokens"] else add_usage(whole, part)
     return whole
 
 

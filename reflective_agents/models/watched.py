@@ -10,6 +10,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -138,8 +139,9 @@ class Watch(BaseCallbackHandler):
                 raise Misuse("the agent blocks the event loop while a model answers: let it call the model by ainvoke")
             return
         call = self._open.pop(run_id)
-        generations = [each for batch in response.generations for each in batch if isinstance(each, ChatGeneration)]
-        replies = [each.message for each in generations if isinstance(each.message, AIMessage)]
+        generations = chain.from_iterable(response.generations)
+        messages = [each.message for each in generations if isinstance(each, ChatGeneration)]
+        replies = [message for message in messages if isinstance(message, AIMessage)]
         # Of what is counted here the agent's state holds the message as well: see `count_unseen`.
         self._seen |= {reply.id for reply in replies}
         settle(call.reservation, replies, call.guess, call.prices)

@@ -64,8 +64,10 @@ class Grade:
         else:
             cited = "" if self.citation is None else f", citation {self.citation:.0%}"
             parts = [f"Coverage {self.coverage:.0%}, support {self.support:.0%}{cited}.", self.not_covered]
-            parts += ["Some sentences are not supported by the evidence."] if self.support < 1 else []
-            parts += ["Cite a source that was found for each sentence."] if (self.citation or 0) < 1 and cited else []
+            if self.support < 1:
+                parts.append("Some sentences are not supported by the evidence.")
+            if self.citation is not None and self.citation < 1:
+                parts.append("Cite a source that was found for each sentence.")
         return " ".join(part for part in parts if part)
 
 
@@ -97,7 +99,9 @@ def _rare(reading: Reading, words: Iterable[str]) -> Iterator[str]:
     for sentence in reading.sentences:
         stems_of.setdefault(sentence.passage, set()).update(sentence.stems)
     for word in words:
-        if sum(any(stem in stems for stem in terms(word)) for stems in stems_of.values()) <= COMMON * len(stems_of):
+        forms = set(terms(word))
+        holding = [stems for stems in stems_of.values() if stems & forms]
+        if len(holding) <= COMMON * len(stems_of):
             yield word
 
 

@@ -8,6 +8,7 @@ It understands nothing, and says what it is in `response_metadata["note"]`.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -93,12 +94,12 @@ class OfflineChatModel(BaseChatModel):
 
     def get_num_tokens_from_messages(self, messages: list[BaseMessage], tools: Sequence[Tool] | None = None) -> int:
         """Return the tokens of the messages' texts, of their tool calls, and of the tools' schemas."""
-        calls = [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
-        texts = [message.text for message in messages] + [
-            f"{call['name']} {json.dumps(call['args'])}" for call in calls
-        ]
-        schemas = [json.dumps(convert_to_openai_tool(tool)) for tool in tools or ()]
-        return sum(self.get_num_tokens(text) for text in texts + schemas)
+        texts = [json.dumps(convert_to_openai_tool(tool)) for tool in tools or ()]
+        for message in messages:
+            texts.append(message.text)
+            if isinstance(message, AIMessage):
+                texts += [f"{call['name']} {json.dumps(call['args'])}" for call in message.tool_calls]
+        return sum(map(self.get_num_tokens, texts))
 
     def bind_tools(
         self,
@@ -127,17 +128,11 @@ class OfflineChatModel(BaseChatModel):
         reading = read(messages, kwargs.get("request", ""))
         seed, tools = kwargs.get("seed", self.seed) or 0, kwargs.get("tools") or []
         limit, stops = kwargs.get("max_tokens", self.max_tokens), stop or self.stop or []
-        count = kwargs.get("n", self.n) or 1
-        candidates = [
-            self._candidate(reading, tools, kwargs.get("tool_choice"), seed + index) for index in range(count)
-        ]
-        digest = hashlib.sha256(
-            "\0".join(f"{message.type} {message.text}" for message in messages).encode(errors="surrogatepass")
-        )
-        replies = [
-            self._reply(text, calls, f"{digest.hexdigest()[:16]}{seed + index:x}", limit, stops)
-            for index, (text, calls) in enumerate(candidates)
-        ]
+        key = _key_of(messages)
+        replies = []
+        for variant in range(seed, seed + (kwargs.get("n", self.n) or 1)):
+            text, calls = self._candidate(reading, tools, kwargs.get("tool_choice"), variant)
+            replies.append(self._reply(text, calls, f"{key}{variant:x}", limit, stops))
         usage = self._usage(messages, tools, replies)
         for reply in replies:
             reply.usage_metadata = usage
@@ -148,8 +143,10 @@ class OfflineChatModel(BaseChatModel):
     def _combine_llm_outputs(self, llm_outputs: list[JsonObject | None]) -> JsonObject:
         """Add up the usage of the requests that one `generate` has made."""
         usages = [output["token_usage"] for output in llm_outputs if output]
-        total = {key: sum(usage[key] for usage in usages) for key, _ in _OPENAI_USAGE}
-        return {"model_name": self.model_name, "token_usage": total}
+        total = Counter({key: 0 for key, _ in _OPENAI_USAGE})
+        for usage in usages:
+            total.update(usage)
+        return {"model_name": self.model_name, "token_usage": dict(total)}
 
     def _stream(
         self,
@@ -232,6 +229,12 @@ _OPENAI_USAGE = (
 )
 
 
+def _key_of(messages: Sequence[BaseMessage]) -> str:
+    """Return what tells this conversation from others, for the ids of tool calls."""
+    conversation = "\0".join(f"{message.type} {message.text}" for message in messages)
+    return hashlib.sha256(conversation.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
 def _finish(message: AIMessage) -> JsonObject:
     return {"finish_reason": message.response_metadata["finish_reason"]}
 
@@ -253,13 +256,17 @@ def _search_tool(tools: Sequence[Tool]) -> tuple[JsonObject, str] | None:
     """Return the function to search with and its field for the query, if one of the tools is fit for it."""
     # By the most usual name first, whichever tool has it; None stands for any other name.
     for field in (*QUERY_FIELDS, None):
-        for function in (tool["function"] for tool in tools):
-            parameters = function.get("parameters", {})
-            for name in parameters.get("required", ()):
-                text = parameters["properties"].get(name, {}).get("type") == "string"
-                if text and (name == field or (field is None and name not in NO_QUERY_FIELDS)):
-                    return function, name
+        for tool in tools:
+            for name in _required_texts(tool["function"].get("parameters", {})):
+                if name == field or (field is None and name not in NO_QUERY_FIELDS):
+                    return tool["function"], name
     return None
+
+
+def _required_texts(parameters: JsonMapping) -> Iterator[str]:
+    for name in parameters.get("required", ()):
+        if parameters["properties"].get(name, {}).get("type") == "string":
+            yield name
 
 
 def _chunks(message: AIMessage) -> Iterator[ChatGenerationChunk]:

@@ -3,6 +3,7 @@ member of a team its turn."""
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from reflective_agents.offline.grading import grade
 from reflective_agents.offline.reading import CRITICISE, Piece, Reading
@@ -23,9 +24,11 @@ def subgoals(reading: Reading) -> Iterator[dict[str, str | list[str]]]:
     first = len(earlier) + 1
     if reading.failures:
         failed = {failure.name for failure in reading.failures}
-        words = [word for goal in reading.subgoals if goal.name in failed for word in terms(goal.text).values()]
-        goals = [goal for word in dict.fromkeys(words) if (goal := _meaning(word)) not in earlier][:2]
-        goals = goals or [reading.question]
+        meanings: dict[str, None] = {}
+        for subgoal in reading.subgoals:
+            if subgoal.name in failed:
+                meanings |= dict.fromkeys(map(_meaning, terms(subgoal.text).values()))
+        goals = [goal for goal in meanings if goal not in earlier][:2] or [reading.question]
         yield from (_subgoal(number, goal) for number, goal in enumerate(goals, first))
         return
     goals, words = _questions(reading.question), list(reading.terms.values())
@@ -46,8 +49,9 @@ def _meaning(word: str) -> str:
 
 def _questions(text: str) -> list[str]:
     """Split a text into its questions."""
-    parts = [part.strip(" ,;.?") for sentence in split(text) for part in _NEXT_QUESTION.split(sentence)]
-    questions = [f"{part[0].upper()}{part[1:]}?" for part in parts if part]
+    parts = chain.from_iterable(map(_NEXT_QUESTION.split, split(text)))
+    stripped = [part.strip(" ,;.?") for part in parts]
+    questions = [f"{part[0].upper()}{part[1:]}?" for part in stripped if part]
     return questions if len(questions) > 1 else [text.strip()]
 
 

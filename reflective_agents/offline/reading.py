@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -156,14 +157,15 @@ def read(messages: Sequence[BaseMessage], request: str = "") -> Reading:
 
 def _without_instructions(pieces: Sequence[Piece], request: str) -> list[Piece]:
     """Make the request what the user asked and no more, and notes of what stands after it in the user's role."""
-    matching = [
-        index for index, piece in enumerate(pieces) if piece.kind == "human" and request and request in piece.text
-    ]
-    if not matching:
+    matching = [index for index, piece in enumerate(pieces) if piece.kind == "human" and request in piece.text]
+    if not request or not matching:
         return [*pieces]
     at = matching[-1]
-    later = [replace(piece, kind="note") if piece.kind == "human" else piece for piece in pieces[at + 1 :]]
-    return [*pieces[:at], replace(pieces[at], text=request), *later]
+    return [*pieces[:at], replace(pieces[at], text=request), *map(_as_note, pieces[at + 1 :])]
+
+
+def _as_note(piece: Piece) -> Piece:
+    return replace(piece, kind="note") if piece.kind == "human" else piece
 
 
 def _pieces(message: BaseMessage) -> Iterator[Piece]:
@@ -178,7 +180,8 @@ def _pieces(message: BaseMessage) -> Iterator[Piece]:
     elif isinstance(message, HumanMessage):
         tagged = list(_blocks(message.text))
         rest = without_tags(message.text, _TAGS).strip()
-        yield from [Piece("note" if tagged else "human", rest)] if rest else []
+        if rest:
+            yield Piece("note" if tagged else "human", rest)
         yield from tagged
 
 
@@ -200,8 +203,10 @@ def _blocks(text: str) -> Iterator[Piece]:
 def _strings(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, dict):
+        yield from _strings([*value.values()])
+    elif isinstance(value, list):
+        for part in value:
             yield from _strings(part)
 
 
@@ -282,8 +287,8 @@ def _last(pieces: Sequence[Piece], *kinds: str) -> str:
 
 def _results(pieces: Iterable[Piece]) -> list[dict[str, Json]]:
     """Return the search results among the observations; anything but a JSON array of results is not evidence."""
-    results = (result for piece in pieces if piece.kind == "observation" for result in _json_array(piece.text))
-    return [result for result in results if isinstance(result, dict)]
+    arrays = [_json_array(piece.text) for piece in pieces if piece.kind == "observation"]
+    return [result for result in chain.from_iterable(arrays) if isinstance(result, dict)]
 
 
 def _passages(results: Iterable[dict[str, Json]]) -> Iterator[Passage]:
@@ -295,13 +300,18 @@ def _passages(results: Iterable[dict[str, Json]]) -> Iterator[Passage]:
 
 def _numbers(results: Iterable[dict[str, Json]]) -> dict[str, int]:
     """Return the numbers of search results by their URLs."""
-    return {str(result.get("url")): number for result in results if isinstance(number := result.get("number"), int)}
+    numbers = {}
+    for result in results:
+        number = result.get("number")
+        if isinstance(number, int):
+            numbers[str(result.get("url"))] = number
+    return numbers
 
 
 def _listed(reports: Iterable[Piece]) -> dict[str, int]:
     """Return the numbers that reports list of their references, by URLs."""
-    lists = [_REFERENCE.findall(split_list(report.text)[1]) for report in reports]
-    return {url: int(number) for listed in lists for number, url in listed}
+    entries = chain.from_iterable(_REFERENCE.findall(split_list(report.text)[1]) for report in reports)
+    return {url: int(number) for number, url in entries}
 
 
 def _reported(reports: Iterable[Piece]) -> Iterator[Passage]:

@@ -25,6 +25,8 @@ CRITIQUES = {"critique", "reasoning", "reflection", "feedback", "justification",
 VERDICTS = {"accept", "complete", "accepted", "solved", "is_solved", "found_solution"}
 QUERIES = {"search_queries", "queries"}
 SCORES = {"score", "grade", "rating"}
+MEANINGFUL = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
+"""Names of fields that are filled in even where a default stands for them."""
 FORMATS: dict[str, str] = {
     "date": "1970-01-01",
     "date-time": "1970-01-01T00:00:00Z",
@@ -142,12 +144,15 @@ class Filler:
 
     def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Json]:
         required = set(schema.get("required", ()))
-        meaning = ANSWERS | CRITIQUES | VERDICTS | QUERIES | SCORES | {"query", "references", "missing", "judgements"}
         return {
             name: self._value(part, name, index, depth + 1)
             for name, part in schema.get("properties", {}).items()
-            if name in required or (depth < MAX_DEPTH and (name in meaning or "default" not in self._resolve(part)))
+            if name in required or (depth < MAX_DEPTH and self._is_wanted(name, part))
         }
+
+    def _is_wanted(self, name: str, part: Schema) -> bool:
+        """Tell whether a field that may be left out is filled in: one with a meaning, and one without a default."""
+        return name in MEANINGFUL or "default" not in self._resolve(part)
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Json]:
         least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
@@ -185,20 +190,21 @@ class Filler:
             value: float = self._number_of_best or low or 0
         elif name in SCORES:
             span = 10 if whole else 1
-            bottom = low if low is not None else 0 if high is None else min(0, high)
+            bottom = _lowest(low, high)
             top = high if high is not None else max(span, bottom)
             value = bottom + self._grade.score * (top - bottom)
             # Rounded down to a multiple that is allowed, and not below the lowest of them.
             value = max(math.floor(value / step), math.ceil(bottom / step)) * step if step else value
         elif step:
-            first = math.ceil(low / step) if low is not None else 0 if high is None else min(0, math.floor(high / step))
-            count = math.floor(high / step) - first + 1 if high is not None else index + 1
+            last = None if high is None else math.floor(high / step)
+            first = _lowest(None if low is None else math.ceil(low / step), last)
+            count = index + 1 if last is None else last - first + 1
             value = (first + index % max(count, 1)) * step
         elif low is not None and high is not None:
             # Different for each item, and within the bounds however many there are.
             value = low + (high - low) * (1 - 0.5**index)
         else:
-            value = low + index if low is not None else min(0, high or 0) - index
+            value = low + index if low is not None else _lowest(low, high) - index
         return round(value) if whole else float(value)
 
     def _string(self, schema: Schema, name: str, index: int) -> str:
@@ -234,6 +240,13 @@ def _fits(value: Json, schema: Schema) -> bool:
     return bool(allowed and least <= len(value) <= most)
 
 
+def _lowest(low: float | None, high: float | None) -> float:
+    """Return where to begin between two bounds, each of which may be missing: at the lower one, or at 0."""
+    if low is not None:
+        return low
+    return 0 if high is None else min(0, high)
+
+
 def _bounds(schema: Schema, *, whole: bool) -> tuple[float | None, float | None]:
     """Return the lowest and the highest value allowed, or None; an exclusive bound is moved inwards."""
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -241,8 +254,10 @@ def _bounds(schema: Schema, *, whole: bool) -> tuple[float | None, float | None]
     if whole:
         lows = [math.ceil(low)] if low is not None else []
         highs = [math.floor(high)] if high is not None else []
-        lows += [math.floor(above) + 1] if above is not None else []
-        highs += [math.ceil(below) - 1] if below is not None else []
+        if above is not None:
+            lows.append(math.floor(above) + 1)
+        if below is not None:
+            highs.append(math.ceil(below) - 1)
         return max(lows, default=None), min(highs, default=None)
     top = min((bound for bound in (high, below) if bound is not None), default=None)
     bottom = max((bound for bound in (low, above) if bound is not None), default=None)

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from reflective_agents.offline.grading import SUPPORTED, grade
 from reflective_agents.offline.reading import Reading
-from reflective_agents.offline.tags import Tagged, read_tags
+from reflective_agents.offline.tags import read_tags
 from reflective_agents.offline.writing import MISSING, NOTE
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.text.extract import Passage, sentences, terms
@@ -22,25 +23,23 @@ def hold_against_sources(form: str, reading: Reading) -> JsonObject | None:
         form: The name of the form.
         reading: The conversation, whose last message holds the passages and the sentences.
     """
-    return {"SupportCheck": _check, "Revision": _revision}.get(form, lambda _: None)(reading)
+    fill = {"SupportCheck": _check, "Revision": _revision}.get(form)
+    return fill(reading) if fill else None
 
 
 def _check(reading: Reading) -> JsonObject:
     passages = {part.attributes.get("number", ""): part.text for part in read_tags(reading.scene, ["passage"])}
-    found = [part for part in read_tags(reading.scene, ["sentence"]) if {"number", "cites"} <= part.attributes.keys()]
-    checks = [
-        _checked(
-            int(part.attributes["number"]), part.text, [passages[mark] for mark in _cited(part) if mark in passages]
-        )
-        for part in found
-    ]
+    checks, facts = list[JsonObject](), list[str]()
+    for part in read_tags(reading.scene, ["sentence"]):
+        if {"number", "cites"} <= part.attributes.keys():
+            marks = part.attributes["cites"].split(", ")
+            cited = [passages[mark] for mark in marks if mark in passages]
+            checks.append(_checked(int(part.attributes["number"]), part.text, cited))
+            if checks[-1]["fact"]:
+                facts.append(part.text)
     evidence = tuple(Passage("", mark, text) for mark, text in passages.items())
-    facts = " ".join(part.text for part, check in zip(found, checks, strict=True) if check["fact"])
-    return {"sentences": checks, "answered": _answered(replace(reading, passages=evidence), facts)}
-
-
-def _cited(sentence: Tagged) -> list[str]:
-    return sentence.attributes["cites"].split(", ")
+    answered = _answered(replace(reading, passages=evidence), " ".join(facts))
+    return {"sentences": checks, "answered": answered}
 
 
 def _checked(number: int, text: str, passages: Sequence[str]) -> JsonObject:
@@ -49,8 +48,10 @@ def _checked(number: int, text: str, passages: Sequence[str]) -> JsonObject:
     if any(_flat(text) in _flat(passage) for passage in passages):
         return {"number": number, "fact": True, "words": text, "support": "full"}
     stems = set(terms(text))
-    shared = [source for passage in passages for source in sentences(passage) if _is_near(stems, source)]
-    return {"number": number, "fact": True, "words": " ... ".join(shared[:1]), "support": "part" if shared else "none"}
+    for source in chain.from_iterable(map(sentences, passages)):
+        if _is_near(stems, source):
+            return {"number": number, "fact": True, "words": source, "support": "part"}
+    return {"number": number, "fact": True, "words": "", "support": "none"}
 
 
 def _is_near(stems: set[str], source: str) -> bool:

@@ -5,11 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 
 from reflective_agents.offline.tags import read_tags
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import MOST_FACTS, MOST_LOOK_UPS
+from reflective_agents.state.settings.town import clock_of, minutes_of
 from reflective_agents.text.extract import terms
 from reflective_agents.text.sentences import split
 
@@ -45,9 +46,8 @@ class Scene:
     """What an agent is shown."""
 
     def __init__(self, text: str) -> None:
-        self.blocks = [
-            Block(part.tag, part.text.replace("<\\/", "</"), part.attributes) for part in read_tags(text, _TAGS)
-        ]
+        parts = read_tags(text, _TAGS)
+        self.blocks = [Block(part.tag, part.text.replace("<\\/", "</"), part.attributes) for part in parts]
 
     def all(self, tag: str) -> list[Block]:
         """Return the parts under a tag."""
@@ -133,34 +133,25 @@ def _times(text: str) -> list[int]:
     return [60 * int(hour) for hour, _ in _TIME.findall(core(text))]
 
 
-def _minute(clock: str) -> int:
-    return 60 * int(clock[:2]) + int(clock[3:])
-
-
-def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
-
-
 def day_plan(scene: Scene) -> dict[str, list[dict[str, str]]]:
     """Plan the usual day."""
-    usual = [
-        {"start": f"{hour}:{minute}", "what": what} for hour, minute, what in _USUAL.findall(scene.first("usual").text)
-    ]
+    lines = _USUAL.findall(scene.first("usual").text)
+    usual = [{"start": f"{hour}:{minute}", "what": what} for hour, minute, what in lines]
     return {"strokes": usual[:12] or [{"start": scene.first("time").text, "what": "goes about the day"}]}
 
 
 def hour_plan(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan the same thing for every hour, except for appointments."""
     part = scene.first("part")
-    start, end = _minute(part["start"]), _minute(part["end"])
+    start, end = minutes_of(part["start"]), minutes_of(part["end"])
     starts = [start, *range(start - start % 60 + 60, end, 60)]
-    return {"hours": [{"start": _clock(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
+    return {"hours": [{"start": clock_of(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
 
 
 def actions(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     """Plan one thing for the whole hour."""
     part = scene.first("part")
-    start, end = _minute(part["start"]), _minute(part["end"])
+    start, end = minutes_of(part["start"]), minutes_of(part["end"])
     return {"actions": [{"minutes": min(end - start, 240), **_due(scene, part, start)}]}
 
 
@@ -226,7 +217,7 @@ def insights(scene: Scene) -> JsonObject:
 
 def facts(scene: Scene) -> JsonObject:
     """Keep each sentence of the user's that asks nothing and says something, as it stands."""
-    sentences = dict.fromkeys(sentence for block in scene.all("said") for sentence in split(block.text))
+    sentences = dict.fromkeys(chain.from_iterable(split(block.text) for block in scene.all("said")))
     statements = [sentence for sentence in sentences if not sentence.endswith("?") and len(terms(sentence)) > 1]
     common = {"about": "the user", "since": "", "importance": TALK, "supersedes": []}
     return {"facts": [{**common, "statement": statement} for statement in statements[:MOST_FACTS]]}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, combinations, zip_longest
+from itertools import chain, combinations, islice, zip_longest
 
 from reflective_agents.offline.reading import REMEMBERED, Reading
 from reflective_agents.text.extract import Sentence, sentences, terms
@@ -70,7 +70,9 @@ def moves(reading: Reading, searching: bool) -> list[Move]:
     if not steps:
         return [*answers]
     if not reading.sentences:
-        return [*steps[:2], *([(new[0], new[-1])] if len(new) > 1 else []), *steps[2:]]
+        if len(new) > 1:
+            steps.insert(2, (new[0], new[-1]))
+        return steps
     waiting = any(frozenset(terms(query)) not in reading.query_stems for query in _leading(reading))
     enough = coverage(reading) >= COVERED or not waiting
     turns = zip_longest(answers, steps) if enough else zip_longest(steps, answers)
@@ -85,11 +87,13 @@ def coverage(reading: Reading) -> float:
 def _leading(reading: Reading) -> list[str]:
     """Return the whole question, and what is still missing of it; the latter first once something is known."""
     words = list(reading.terms.values())
+    whole = " ".join(words[:QUERY_WORDS]) or reading.question.strip()
     missing = reading.missing(reading.evidence_stems)
     covered = [word for word in words if word not in missing]
-    focus = [" ".join(covered[:1] + missing if len(missing) < 2 else missing)] if missing and covered else []
-    whole = " ".join(words[:QUERY_WORDS]) or reading.question.strip()
-    return [*focus, whole] if reading.sentences else [whole, *focus]
+    if not missing or not covered:
+        return [whole]
+    focus = " ".join(missing if len(missing) > 1 else [covered[0], *missing])
+    return [focus, whole] if reading.sentences else [whole, focus]
 
 
 def queries(reading: Reading, *, of_missing: bool = False) -> list[str]:
@@ -159,8 +163,10 @@ def _compose(reading: Reading) -> str:
     words = list(reading.terms.values())
     if not words or not _CREATIVE.search(reading.request):
         return f"{reading.failure}: {NOTHING}" if reading.failure else NOTHING
-    shown = {**dict(list(reading.terms.items())[: (len(words) + 1) // 2]), **terms(reading.draft), **reading.wished}
-    return f"{COMPOSED} The request names {', '.join(word for stem, word in reading.terms.items() if stem in shown)}."
+    first_half = islice(reading.terms, (len(words) + 1) // 2)
+    shown = {*first_half, *terms(reading.draft), *reading.wished}
+    named = [word for stem, word in reading.terms.items() if stem in shown]
+    return f"{COMPOSED} The request names {', '.join(named)}."
 
 
 def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
@@ -174,7 +180,7 @@ def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
     floor = FLOOR * _rank(ranked[0]) if ranked else 0
     while len(chosen) < length:
         have: frozenset[str] = frozenset().union(*(sentence.stems for sentence in chosen))
-        unused = [sentence for sentence in pool if not any(_repeats(sentence, other) for other in chosen)]
+        unused = [sentence for sentence in pool if not _repeats_any(sentence, chosen)]
         if not unused:
             break
         # Cubed: a sentence that covers what is still missing goes before one that ranks a little higher.
@@ -192,6 +198,10 @@ def _rank(sentence: Sentence) -> float:
     if _DANGLING.search(sentence.text):
         return 0.4 * sentence.score
     return (1.5 if _DEFINITION.search(sentence.text) else 1) * sentence.score
+
+
+def _repeats_any(sentence: Sentence, chosen: list[Sentence]) -> bool:
+    return any(_repeats(sentence, other) for other in chosen)
 
 
 def _repeats(sentence: Sentence, second: Sentence) -> bool:

@@ -116,8 +116,8 @@ def _stderr() -> logging.Handler:
     handler = logging.StreamHandler()
 
     def is_new(record: logging.LogRecord) -> bool:
-        handlers = logging.getLogger().handlers
-        return not any(getattr(it, "stream", None) is handler.stream and it.level <= record.levelno for it in handlers)
+        others = [it for it in logging.getLogger().handlers if getattr(it, "stream", None) is handler.stream]
+        return all(it.level > record.levelno for it in others)
 
     handler.addFilter(is_new)
     return handler

@@ -145,8 +145,9 @@ def _ending(fault: BaseException | None) -> dict[str, Fact]:
         return {"outcome": "paused"}
     if not isinstance(fault, Exception):
         return {"outcome": "cancelled"}
+    ending: dict[str, Fact] = {"outcome": "error", "fault": type(fault).__name__}
     status = getattr(fault, "status_code", None)
-    return {"outcome": "error", "fault": type(fault).__name__, **({"http_status": status} if status else {})}
+    return {**ending, "http_status": status} if status else ending
 
 
 def _level(event: str) -> int:

@@ -69,10 +69,10 @@ def _exporters(settings: Mapping[str, str]) -> list[str]:
     if settings.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
     default = "otlp" if any(settings.get(name) for name in _ENDPOINTS) else "none"
-    names = (settings.get("OTEL_TRACES_EXPORTER") or default).split(",")
+    names = [name.strip() for name in (settings.get("OTEL_TRACES_EXPORTER") or default).split(",")]
     protocol = settings.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or settings.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     otlp = _PROTOCOLS.get(protocol or "http/protobuf", f"otlp over {protocol}")
-    return [otlp if name.strip() == "otlp" else name.strip() for name in names if name.strip() not in ("", "none")]
+    return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
 
 
 def _provider(names: list[str]) -> "TracerProvider | None":
@@ -260,7 +260,8 @@ class Runs(BaseCallbackHandler):
             run_id: LangChain's id of what runs the step.
             fields: What is known of the run.
         """
-        chain, to = self._chains.get(run_id) if run_id else None, tracer()
+        chain = self._chains.get(run_id) if run_id else None
+        to = tracer()
         return _span_of(chain.graph, to, fields) if chain and chain.graph and to else None
 
 

@@ -148,9 +148,10 @@ def _in_form(choice: Choice, form: Json | None) -> Choice:
     if form is None:
         return choice
     if not choice.calls:
-        step: Json = {"action": "answer", "input": choice.content}
-        step = {"thought": "", **(step if "input" in _fields(form) else {"answer": choice.content})}
-        return replace(choice, content=json.dumps(step, ensure_ascii=False))
+        step: Json = {"answer": choice.content}
+        if "input" in _fields(form):
+            step = {"action": "answer", "input": choice.content}
+        return replace(choice, content=json.dumps({"thought": "", **step}, ensure_ascii=False))
     call = choice.calls[0]
     args = json.loads(call.arguments)
     step = {"action": call.name, "input": call.arguments} if "input" in _fields(form) else args

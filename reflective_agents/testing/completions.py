@@ -25,11 +25,11 @@ def parse_request(body: Json) -> Request:
 
 def completion(body: Json, request: Request, choices: Sequence[Choice]) -> Json:
     """Build the whole reply; with log-probabilities if the body asks for them and the choices have any."""
-    listed: list[Json] = [
-        {"index": index, "message": _reply(choice), "finish_reason": choice.finish_reason}
-        | {"logprobs": choice.logprobs if body.get("logprobs") else None}
-        for index, choice in enumerate(choices)
-    ]
+    listed: list[Json] = []
+    for index, choice in enumerate(choices):
+        logprobs = choice.logprobs if body.get("logprobs") else None
+        about = {"index": index, "message": _reply(choice), "finish_reason": choice.finish_reason}
+        listed.append({**about, "logprobs": logprobs})
     return _envelope(body, request, "chat.completion") | {"choices": listed, "usage": usage_of(request, choices)}
 
 
@@ -72,7 +72,9 @@ def _envelope(body: Json, request: Request, kind: str) -> Json:
 
 def _reply(choice: Choice) -> Json:
     message: Json = {"role": "assistant", "content": choice.content, "refusal": None}
-    return message | ({"tool_calls": [_call(call) for call in choice.calls]} if choice.calls else {})
+    if choice.calls:
+        message["tool_calls"] = [_call(call) for call in choice.calls]
+    return message
 
 
 def _call(call: Call) -> Json:

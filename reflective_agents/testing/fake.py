@@ -151,10 +151,10 @@ def _ask(script: Script, request: Request) -> tuple[list[Reply], list[Choice]]:
 def _result(script: Script, request: Request) -> ChatResult:
     replies, choices = _ask(script, request)
     spent = _usage(request, choices)
-    generations = [
-        ChatGeneration(message=_message(reply, choice, spent), generation_info={"finish_reason": choice.finish_reason})
-        for reply, choice in zip(replies, choices, strict=True)
-    ]
+    generations = []
+    for reply, choice in zip(replies, choices, strict=True):
+        info = {"finish_reason": choice.finish_reason}
+        generations.append(ChatGeneration(message=_message(reply, choice, spent), generation_info=info))
     names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens", "total_tokens": "total_tokens"}
     token_usage = {name: spent[key] for key, name in names.items()}  # type: ignore[literal-required]
     return ChatResult(generations=generations, llm_output={"token_usage": token_usage, "model_name": "fake"})

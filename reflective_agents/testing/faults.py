@@ -95,8 +95,9 @@ def _arguments(text: str) -> Callable[[Choice, Request], Choice]:
             return Choice(text)
         if not request.tools:
             return choice
-        calls = choice.calls or tuple(Call("", f"call_{name}", name) for name in request.tools[:1])
-        return replace(choice, calls=tuple(replace(call, arguments=text) for call in calls), finish_reason="tool_calls")
+        calls = choice.calls or [Call("", f"call_{name}", name) for name in request.tools[:1]]
+        spoilt = tuple(replace(call, arguments=text) for call in calls)
+        return replace(choice, calls=spoilt, finish_reason="tool_calls")
 
     return change
 
@@ -105,7 +106,7 @@ def _score(value: float) -> Callable[[Choice, Request], Choice]:
     """Make a change that sets every number named "score"."""
 
     def scored(node: JsonObject) -> JsonObject:
-        return {k: value if k == "score" and isinstance(v, int | float) else v for k, v in node.items()}
+        return {**node, "score": value} if isinstance(node.get("score"), int | float) else node
 
     def rescored(text: str) -> str:
         return json.dumps(json.loads(text, object_hook=scored))
@@ -113,7 +114,8 @@ def _score(value: float) -> Callable[[Choice, Request], Choice]:
     def change(choice: Choice, request: Request) -> Choice:
         if request.as_json:
             return replace(choice, content=rescored(choice.content or "{}"))
-        return replace(choice, calls=tuple(replace(c, arguments=rescored(c.arguments)) for c in choice.calls))
+        calls = tuple(replace(call, arguments=rescored(call.arguments)) for call in choice.calls)
+        return replace(choice, calls=calls)
 
     return change
 

@@ -137,12 +137,14 @@ class OpenAIServer(Metered, LocalServer):
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(http)
         broken = exchange.fault in ("reset", "truncated_json")
-        for text in events[: len(events) // 2] if broken else [*events, "data: [DONE]\n\n"]:
+        half = len(events) // 2
+        sent = events[:half] if broken else [*events, "data: [DONE]\n\n"]
+        for text in sent:
             await response.write(text.encode())
         if exchange.fault == "reset":
             return reset(http)
         if exchange.fault == "truncated_json":
-            await response.write(events[len(events) // 2][:40].encode() + b"\n\n")
+            await response.write(events[half][:40].encode() + b"\n\n")
         await response.write_eof()
         return response
 

@@ -162,7 +162,8 @@ def to_choice(reply: Reply, request: Request, index: int = 0) -> Choice:
     """
     choice = _choice(reply, request, index)
     for stop in request.stop:
-        choice = replace(choice, content=choice.content.split(stop)[0] if choice.content else choice.content)
+        if choice.content:
+            choice = replace(choice, content=choice.content.split(stop)[0])
     # The longest text that `count_tokens` counts as so many.
     return choice if request.max_tokens is None else choice.cut(4 * request.max_tokens - 1)
 
@@ -199,11 +200,11 @@ def _fill(args: JsonObject, request: Request, index: int) -> Choice:
 
 def _called(uses: Sequence[ToolUse], request: Request, index: int) -> Choice:
     stem = f"{request.key}-{request.attempt}-{index}"
-    calls = tuple(
-        Call(use.args if isinstance(use.args, str) else json.dumps(use.args), _call_id(stem, position), use.name)
-        for position, use in enumerate(uses)
-    )
-    return Choice(None, calls, "tool_calls") if calls else Choice("")
+    calls = []
+    for position, use in enumerate(uses):
+        arguments = use.args if isinstance(use.args, str) else json.dumps(use.args)
+        calls.append(Call(arguments, _call_id(stem, position), use.name))
+    return Choice(None, tuple(calls), "tool_calls") if calls else Choice("")
 
 
 def _call_id(stem: str, position: int) -> str:

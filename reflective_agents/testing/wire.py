@@ -50,6 +50,7 @@ def build_request(
     if choice == "required" and len(functions) == 1:
         forced = next(iter(functions))
     form = (response_format or {}).get("json_schema", {})
+    schemas = functions | {form["name"]: form.get("schema", {})} if form else functions
     return Request(
         messages=tuple(messages),
         tools=tuple(functions),
@@ -57,7 +58,7 @@ def build_request(
         schema=form.get("name") or forced,
         as_json=bool(response_format) and (response_format or {}).get("type") != "text",
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
-        schemas=functions | ({form["name"]: form.get("schema", {})} if form else {}),
+        schemas=schemas,
         n=n,
         seed=seed,
         max_tokens=max_tokens,
@@ -85,7 +86,8 @@ def find_fault(messages: Sequence[BaseMessage]) -> str | None:
 
 def pieces(choices: Sequence[Choice]) -> Iterator[Piece]:
     """Yield the candidates word by word, one word of each in turn, as a provider streams them."""
-    for turn in zip_longest(*(_pieces(choice, number) for number, choice in enumerate(choices))):
+    candidates = [_pieces(choice, number) for number, choice in enumerate(choices)]
+    for turn in zip_longest(*candidates):
         yield from (piece for piece in turn if piece)
 
 

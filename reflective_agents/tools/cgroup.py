@@ -61,10 +61,14 @@ def entering(folders: Sequence[Path]) -> list[str]:
 
 def overrun(folders: Sequence[Path]) -> bool:
     """Tell whether the kernel has killed a process of these groups for want of memory."""
-    for file in (folder / name for folder in folders for name in ("memory.events", "memory.oom_control")):
-        with suppress(OSError):
-            if any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file.read_text().splitlines()):
-                return True
+    files = [folder / "memory.events" for folder in folders] + [folder / "memory.oom_control" for folder in folders]
+    return any(map(_counts_killed, files))
+
+
+def _counts_killed(file: Path) -> bool:
+    with suppress(OSError):
+        counts = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("oom_kill ")]
+        return any(number != "0" for number in counts)
     return False
 
 
@@ -101,10 +105,11 @@ def _parents() -> tuple[Path, ...]:
         with suppress(OSError):
             kernel = Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
             found = [folder for folder in map(prepare, own_group(*kernel)) if folder]
-    for left in (left for folder in found for left in folder.glob(f"{PREFIX}[0-9]*-*")):
-        # Named by the process that made it; groups of others that live are in use.
-        if not Path("/proc", left.name.split("-")[1]).exists():
-            remove([left], 0)
+    for folder in found:
+        for left in folder.glob(f"{PREFIX}[0-9]*-*"):
+            # Named by the process that made it; groups of others that live are in use.
+            if not Path("/proc", left.name.split("-")[1]).exists():
+                remove([left], 0)
     return tuple(found)
 
 

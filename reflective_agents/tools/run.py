@@ -13,7 +13,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from reflective_agents import telemetry
-from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.secrets import redacted
 from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
 from reflective_agents.text.clean import clean_data
@@ -33,13 +33,14 @@ def with_call_ids(message: AIMessage) -> AIMessage:
     """
     if len(message.tool_calls) > MAX_CALLS + 1:
         message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
-    count = len(message.tool_calls)
-    calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.tool_calls, 1)]
+    calls = _numbered(message.tool_calls, 1)
     # Counted on, so that no id names two calls.
-    invalid = [
-        {**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(message.invalid_tool_calls, count + 1)
-    ]
+    invalid = _numbered(message.invalid_tool_calls, len(calls) + 1)
     return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
+
+
+def _numbered(calls: Sequence[ToolCall | InvalidToolCall], first: int) -> list[JsonObject]:
+    return [{**call, "id": call["id"] or f"call_{number}"} for number, call in enumerate(calls, first)]
 
 
 async def run_tool_calls(

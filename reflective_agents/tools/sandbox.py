@@ -162,7 +162,7 @@ def _enclose(bwrap: str, filter_descriptor: int) -> list[str]:
     return [bwrap, "--unshare-pid", "--die-with-parent", *files, "--remount-ro", "/", "--", *give_up, *everybody]
 
 
-_NO_KEYS = [part for name in ("keys", "key-users") for part in ("--ro-bind-try", "/dev/null", f"/proc/{name}")]
+_NO_KEYS = ("--ro-bind-try", "/dev/null", "/proc/keys", "--ro-bind-try", "/dev/null", "/proc/key-users")
 """The host's keys cannot be used, as the filter refuses that; so are they hidden."""
 
 
@@ -239,8 +239,9 @@ async def start(
     extra = [peer.fileno()] if peer else []
     async with group(bool(enclosure), limits.memory_mb << 20, MAX_PROCESSES) as folders:
         with _filter() as descriptor:
+            around = [*entering(folders), *_enclose(enclosure, descriptor)] if enclosure else []
             process = await asyncio.create_subprocess_exec(
-                *(entering(folders) + _enclose(enclosure, descriptor) if enclosure else ()),
+                *around,
                 *_runner(role, limits, *map(str, extra), processes=bool(enclosure)),
                 stdin=stdin.fileno(),
                 stdout=stdout.fileno() if stdout else DEVNULL,
@@ -309,8 +310,9 @@ async def run_program(
             if watcher.done() and not watcher.cancelled():
                 err += f"{watcher.result()}\n".encode()
     status = process.returncode or 0
-    # As a shell has it.
-    exit_code = None if timed_out else status if status >= 0 else 128 - status
+    if status < 0:  # as a shell has it
+        status = 128 - status
+    exit_code = None if timed_out else status
     return RunResult(exit_code, out.decode(errors="replace"), err.decode(errors="replace"), timed_out, bool(enclosure))
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 PREFIX = Path(sys.base_prefix).resolve()
@@ -42,7 +43,8 @@ def system_files() -> tuple[str, ...]:
     maps = subprocess.run(command, env={}, capture_output=True, check=True, timeout=20, text=True).stdout
     library = Path(sysconfig.get_path("stdlib"))
     options = [*_links(), "--ro-bind", str(PYTHON), str(PYTHON), "--ro-bind", str(library), str(library)]
-    mapped = {Path(line.split(maxsplit=5)[5]) for line in maps.splitlines() if len(line.split(maxsplit=5)) == 6}
+    lines = [line.split(maxsplit=5) for line in maps.splitlines()]
+    mapped = {Path(line[5]) for line in lines if len(line) == 6}
     for file in sorted(file for file in mapped if ".so" in file.name and not file.is_relative_to(library)):
         options += ["--ro-bind", str(file), str(file)]
         # Links, since the loader asks for libm.so.6 where the file is libm-2.36.so.
@@ -68,5 +70,5 @@ def _names(file: Path) -> set[Path]:
     """Return the other names by which a library is looked for: in its folder, and where a loader is expected."""
     folders = {file.parent, *(Path(folder).resolve() for folder in _LOADERS)}
     stem = file.name.partition(".so")[0].rstrip("0123456789.-")  # a name may hold the version in front of .so, too
-    names = {name for folder in folders for name in folder.glob(f"{stem}*.so?*") if name.resolve() == file}
-    return names - {file}
+    names = chain.from_iterable(folder.glob(f"{stem}*.so?*") for folder in folders)
+    return {name for name in names if name.resolve() == file} - {file}

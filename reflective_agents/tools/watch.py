@@ -103,7 +103,8 @@ def kill(pid: int) -> None:
 def _children(parent: int) -> list[int]:
     with suppress(*_GONE):
         threads = list((_PROC / str(parent) / "task").iterdir())
-        return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+        children = " ".join((thread / "children").read_text() for thread in threads)
+        return [int(child) for child in children.split()]
     # Not every kernel is built with lists of children.
     return [] if Path("/proc/thread-self/children").exists() else _listed_children(parent)
 

@@ -241,17 +241,16 @@ async def _open(state: TownState, step: Step[TownContext], index: int, name: str
         await stream.add(cast(list[Memory], renewed), reflected=Mark(*agent.mind["mark"]))
         return agent
     await stream.add([memory for memory in agent.earlier if memory["step"] == state["ticks"]])
-    await stream.renew(
-        _accessed(name, [retrieval for retrieval in state["retrievals"] if retrieval["step"] == state["ticks"]])
-    )
+    latest = [retrieval for retrieval in state["retrievals"] if retrieval["step"] == state["ticks"]]
+    await stream.renew(_accessed(name, latest))
     return agent
 
 
 def _accessed(name: str, retrievals: Sequence[Retrieval]) -> dict[str, float]:
     """Return when an agent last accessed its memories."""
-    return {
-        found["id"]: 60.0 * minutes_of(retrieval["time"])
-        for retrieval in retrievals
-        if retrieval["agent"] == name
-        for found in retrieval["found"]
-    }
+    accessed = {}
+    for retrieval in retrievals:
+        if retrieval["agent"] == name:
+            for found in retrieval["found"]:
+                accessed[found["id"]] = 60.0 * minutes_of(retrieval["time"])
+    return accessed

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.settings.town import Town
-from reflective_agents.text.validation import in_plain_words
 
 _SHIPPED = Path(__file__).parent / "towns"
 LARGEST = 1_000_000
@@ -40,6 +39,5 @@ def load_town(setting: str | Town) -> Town:
 
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'the file'}: {in_plain_words(first['msg'])}"
+        return problems_of(error, "the file")[0]
     return getattr(error, "strerror", None) or str(error).splitlines()[0]

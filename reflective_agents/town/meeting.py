@@ -37,10 +37,9 @@ async def react(agent: Agent, others: Sequence[Agent]) -> Wish | None:
     prompt = prompts.REACT.format_messages(scene=agent.scene(_doing(agent), *sights, memories=memories))
     form = reaction_of(tuple(other.name for other in others))
     reaction = await agent.ask(prompt, form, _flaw)
+    importance = reaction.importance if reaction else EVERYDAY
     for other in new:
-        agent.remember(
-            appearance(other), "seen", source=other.name, importance=reaction.importance if reaction else EVERYDAY
-        )
+        agent.remember(appearance(other), "seen", source=other.name, importance=importance)
     return _carry_out(agent, reaction, others) if reaction else None
 
 
@@ -50,7 +49,8 @@ def _carry_out(agent: Agent, reaction: Reaction, others: Sequence[Agent]) -> Wis
         return Wish(agent, other, reaction.what) if may_talk(agent, other) else None
     if reaction.choice == "change":
         agent.mind["doing"] = reaction.what
-        agent.mind["actions"] = [{**agent.mind["actions"][0], "what": reaction.what}, *agent.mind["actions"][1:]]
+        current, *later = agent.mind["actions"]
+        agent.mind["actions"] = [{**current, "what": reaction.what}, *later]
         agent.remember(appearance(agent), "own", importance=reaction.importance)
     return None
 
@@ -58,7 +58,9 @@ def _carry_out(agent: Agent, reaction: Reaction, others: Sequence[Agent]) -> Wis
 def _flaw(reaction: Reaction) -> str | None:
     if reaction.choice == "talk" and not reaction.to:
         return "say in `to` whom you talk to"
-    return "say in `what` what you do instead" if reaction.choice == "change" and not reaction.what.strip() else None
+    if reaction.choice == "change" and not reaction.what.strip():
+        return "say in `what` what you do instead"
+    return None
 
 
 def may_talk(agent: Agent, other: Agent) -> bool:

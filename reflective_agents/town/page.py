@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
+from reflective_agents.state.settings.town import minutes_of
 from reflective_agents.town.state import Conversation, Knows, Moment, Portrait, Retrieval
 from reflective_agents.viewer.page import VIEWER, Page, assets
 
@@ -57,7 +58,7 @@ def town_picture(values: JsonMapping) -> TownPicture:
 
 def _minutes(day: list[Moment]) -> int:
     """Return the minutes between the first two steps; 60 if there is only one."""
-    times = sorted({60 * int(entry["time"][:2]) + int(entry["time"][3:]) for entry in day})
+    times = sorted({minutes_of(entry["time"]) for entry in day})
     return times[1] - times[0] if len(times) > 1 else 60
 
 

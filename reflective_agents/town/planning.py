@@ -68,7 +68,8 @@ def appearance(agent: Agent) -> str:
     """Describe what others can see of an agent: what it does, and where. What is no continuation of its name follows a
     colon: "Ben bakes bread", but "Ben: I bake bread"."""
     what, place = agent.mind["doing"], agent.mind["place"]
-    text = what if what.startswith(agent.name) else f"{agent.name}{':' if what[:1].isupper() else ''} {what}"
+    who = f"{agent.name}:" if what[:1].isupper() else agent.name
+    text = what if what.startswith(agent.name) else f"{who} {what}"
     return text if place in what else f"{text} ({place})"
 
 
@@ -112,12 +113,13 @@ async def _actions(agent: Agent, hour: Planned) -> list[Planned]:
     scene = agent.scene(_where(agent), _part(hour["what"], start, end, **where), memories=memories)
     prompt = prompts.ACTIONS.format_messages(scene=scene)
     plan = await agent.ask(prompt, actions_of(agent.places))
+    if plan is None:
+        return [{**hour, "start": start, "end": end, "place": hour["place"] or agent.mind["place"]}]
     begins, parts = start, list[Part]()
-    for action in plan.actions if plan else ():
+    for action in plan.actions:
         parts.append(Part(begins, action.what, action.place, action.importance))
         begins += action.minutes
-    place = hour["place"] or agent.mind["place"]
-    return _in_a_row(parts, start, end) if parts else [{**hour, "start": start, "end": end, "place": place}]
+    return _in_a_row(parts, start, end)
 
 
 def _usual(agent: Agent) -> list[Part]:

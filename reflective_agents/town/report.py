@@ -14,7 +14,9 @@ SHOWN = 12
 
 def moments(agents: Sequence[Agent], talks: Sequence[Conversation]) -> list[Moment]:
     """List the rows that a step adds to the timeline."""
-    talking = {name: talk["talk"] for talk in talks for name in talk["agents"]}
+    talking: dict[str, int] = {}
+    for talk in talks:
+        talking |= dict.fromkeys(talk["agents"], talk["talk"])
     return [
         Moment(
             step=agent.number,
@@ -40,9 +42,11 @@ async def portrait(agent: Agent) -> Portrait:
 
 def portraits_of(town: Town, minds: Sequence[Mind], remembered: Sequence[Remembered]) -> list[Portrait]:
     """Portray the agents from the state alone, where their memories cannot be read."""
-    return [
-        _portrait(town, mind, [memory for memory in remembered if memory["agent"] == mind["agent"]]) for mind in minds
-    ]
+    portraits = []
+    for mind in minds:
+        memories = [memory for memory in remembered if memory["agent"] == mind["agent"]]
+        portraits.append(_portrait(town, mind, memories))
+    return portraits
 
 
 def _portrait(town: Town, mind: Mind, memories: list[Remembered]) -> Portrait:
@@ -96,7 +100,9 @@ def _day_of(name: str, day: Sequence[Moment]) -> str:
     stays = groupby(rows, key=lambda moment: (moment["doing"], moment["place"]))
     changes = [next(stay) for _, stay in stays]
     lines = [f"{moment['time']} {moment['doing']}" for moment in changes[:SHOWN]]
-    return "; ".join([*lines, f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else lines) + "."
+    if len(changes) > SHOWN:
+        lines.append(f"and {len(changes) - SHOWN} more")
+    return f"{'; '.join(lines)}."
 
 
 def is_over(town: Town, minute: int) -> bool:

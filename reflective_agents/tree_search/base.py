@@ -202,7 +202,8 @@ def is_pruned(node: NodeStats) -> bool:
 
 def newly_pruned(stats: StatsView, changed: Stats) -> list[str]:
     """Return the nodes that changes of the statistics prune."""
-    return [key for key in changed if is_pruned(changed[key]) and not (key in stats and is_pruned(stats[key]))]
+    pruned = [key for key, node in changed.items() if is_pruned(node)]
+    return [key for key in pruned if key not in stats or not is_pruned(stats[key])]
 
 
 def with_extra(node: NodeStats, **entries: object) -> NodeStats:

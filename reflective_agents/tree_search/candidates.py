@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
@@ -214,6 +214,12 @@ def lessons_text(branch: Branch) -> str:
         lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
         parts.append(prompts.LESSONS.format(lessons=lessons))
     return "".join([*parts, hints_text(branch.path)])
+
+
+def lessons_messages(branch: Branch) -> list[HumanMessage]:
+    """Return the same as a message, if there are any."""
+    text = lessons_text(branch)
+    return [HumanMessage(text)] if text else []
 
 
 def own_lessons(lessons: Sequence[Lesson]) -> list[str]:

@@ -137,7 +137,8 @@ class SearchStep:
 
     def update(self) -> Update:
         """Return the update of the state."""
-        return self.progress.update() | ({"outcome": self._outcome} if self._outcome else {})
+        update = self.progress.update()
+        return {**update, "outcome": self._outcome} if self._outcome else update
 
     def _end(self, outcome: Outcome) -> None:
         """End the run, unless a job in flight may change the outcome."""

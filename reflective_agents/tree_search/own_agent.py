@@ -10,7 +10,7 @@ from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_messages
 from reflective_agents.tree_search.policies import Follow
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
@@ -53,8 +53,7 @@ class OwnAgent:
         if isinstance(self.world, TaskWorld):
             briefed = short_task_prompt(self.world.environment, examples=self.step.context.few_shot)
             task = [HumanMessage(briefed + self.world.environment.public(dict(self.world.start)))]
-        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
-        return await ask_agent(self.agent, [*earlier, *lessons, *task], self.step.meter)
+        return await ask_agent(self.agent, [*earlier, *lessons_messages(branch), *task], self.step.meter)
 
     def _candidate(self, reply: AgentReply, index: int) -> Candidate:
         if isinstance(self.world, OpenWorld):

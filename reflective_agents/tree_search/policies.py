@@ -33,7 +33,7 @@ from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.actions import read_answer
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import with_call_ids
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_messages, lessons_text
 from reflective_agents.tree_search.conversation import history, refusals, siblings_note, sourcing, with_closing
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
@@ -146,13 +146,14 @@ class ChatSampling(Sampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the conversation and the steps so far; what changes from request to request comes last."""
-        lessons = [HumanMessage(text)] if (text := lessons_text(branch)) else []
         steps = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
         situation = prompts.STEPS + sourcing(self.tools, branch.path) if self.tools else prompts.ANSWERING
         return prompts.ACT.format_messages(
             situation=examples_text(self.step.context.few_shot) + situation.format(today=today()),
             conversation=list(branch.conversation),
-            trajectory=with_closing([*lessons, *steps], closing or self.closing(branch, first=not steps)),
+            trajectory=with_closing(
+                [*lessons_messages(branch), *steps], closing or self.closing(branch, first=not steps)
+            ),
         )
 
     def closing(self, branch: Branch, *, first: bool) -> str:

@@ -175,7 +175,8 @@ class TaskWorld:
 
     def state(self, node: TreeNode | None) -> State:
         """Return the environment's state at a node, with its task."""
-        return {**(node.get("state", self.start) if node else self.start), "task": self.start["task"]}
+        state = node.get("state", self.start) if node else self.start
+        return {**state, "task": self.start["task"]}
 
     def show(self, branch: Branch, candidate: Candidate) -> str:
         """Return the public part of a candidate's state, as quoted text."""

@@ -92,8 +92,8 @@ class Corpus:
             rows = index.execute(
                 "SELECT p.title, p.path, p.text FROM words JOIN passages p ON p.id = words.rowid WHERE words MATCH ? "
                 "ORDER BY bm25(words, 2, 1), p.id LIMIT ?",
-                # In quotation marks no term is an operator. More rows than are wanted, since `_spread` drops some.
-                (" OR ".join(f'"{term}"' for term in terms), max_results * 10),
+                # More rows than are wanted, since `_spread` drops some.
+                (any_of(terms), max_results * 10),
             ).fetchall()
         return _spread(rows)[:max_results]
 
@@ -181,7 +181,8 @@ def open_corpus(folder: str | None) -> Corpus:
 
 @cache
 def _corpus(folder: Path) -> Corpus:
-    skipped = Counter(path.suffix.lower() for path in _files(folder) if path.suffix.lower() not in SUFFIXES)
+    suffixes = [path.suffix.lower() for path in _files(folder)]
+    skipped = Counter(suffix for suffix in suffixes if suffix not in SUFFIXES)
     if skipped:
         kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in skipped.most_common(5))
         log.warning("Skipped files of %s (%s): %s", folder, kinds, _READ)
@@ -259,6 +260,11 @@ def terms_of(query: str) -> list[str]:
     """Return the distinct words of a query; those that every text is full of only if there are no others."""
     terms = list(dict.fromkeys(words(query)))[:_MAX_TERMS]
     return [word for word in terms if word not in _COMMON] or terms
+
+
+def any_of(terms: list[str]) -> str:
+    """Return a search of an index for any of these words. In quotation marks none is an operator."""
+    return " OR ".join(f'"{term}"' for term in terms)
 
 
 def _spread(rows: list[tuple[str, str, str]]) -> list[SearchResult]:

@@ -82,11 +82,11 @@ def read_passages(path: Path) -> list[Passage]:
             document = _read_markdown(_decode(path.read_bytes()), name)
         case _:
             document = _read_text(_decode(path.read_bytes()), name)
-    return [
-        Passage(" — ".join(filter(None, [document.title, heading])), text)
-        for heading, group in _by_heading(document.paragraphs)
-        for text in _pack(group)
-    ]
+    passages = []
+    for heading, group in _by_heading(document.paragraphs):
+        title = " — ".join(filter(None, [document.title, heading]))
+        passages += [Passage(title, text) for text in _pack(group)]
+    return passages
 
 
 def _need(library: str) -> None:
@@ -148,8 +148,8 @@ def _read_html(data: bytes, name: str) -> _Document:
 def _without(markup: str, begin: str, end: str) -> str:
     """Leave out comments and the like. Where one has no end, Python's parser would look for it from each beginning."""
     first, *pieces = markup.split(begin)
-    closed = [rest for _, mark, rest in (piece.partition(end) for piece in pieces) if mark]
-    return "".join([first, *closed])
+    parts = [piece.partition(end) for piece in pieces]
+    return first + "".join(rest for _, mark, rest in parts if mark)
 
 
 def _tags(markup: str) -> Iterator[tuple[str, str]]:
@@ -158,7 +158,10 @@ def _tags(markup: str) -> Iterator[tuple[str, str]]:
     yield "", unescape(first)
     for piece in pieces:
         tag = _TAG.match(piece)
-        yield (tag[1].lower(), unescape(piece[tag.end() :])) if tag else ("", unescape(f"<{piece}"))
+        if tag:
+            yield tag[1].lower(), unescape(piece[tag.end() :])
+        else:
+            yield "", unescape(f"<{piece}")
 
 
 def _strip(markup: str) -> tuple[str, str]:
@@ -184,7 +187,8 @@ def _strip(markup: str) -> tuple[str, str]:
             text.append(_BLOCK + (_HEADING if tag in _HEADING_TAGS else ""))
         if tag in ("h1", "/h1"):
             in_heading = tag == "h1" and not heading
-        heading += [data] * in_heading
+        if in_heading:
+            heading.append(data)
         text.append(data)
     return title or _clean("".join(heading)), "".join(text)
 
@@ -213,13 +217,11 @@ def _read_pdf(path: Path, name: str) -> _Document:
     if done.returncode:
         raise Unreadable(done.stdout.decode().strip() or f"the PDF is broken (exit code {done.returncode})")
     title, pages = json.loads(done.stdout)
-    title = _clean(title) or name
-    blocks = [
-        (f"page {number}" if len(pages) > 1 else "", _clean(block))
-        for number, page in enumerate(pages, 1)
-        for block in re.split(r"\n\s*\n", page)
-    ]
-    return _Document(title, blocks)
+    paragraphs = []
+    for number, page in enumerate(pages, 1):
+        heading = f"page {number}" if len(pages) > 1 else ""
+        paragraphs += [(heading, _clean(block)) for block in re.split(r"\n\s*\n", page)]
+    return _Document(_clean(title) or name, paragraphs)
 
 
 def _by_heading(paragraphs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import count_words, spaced
-from reflective_agents.web_search.corpus import terms_of
+from reflective_agents.web_search.corpus import any_of, terms_of
 from reflective_agents.web_search.documents import PASSAGE_WORDS
 
 MOST_TEXTS = 8
@@ -44,7 +44,7 @@ class PassageIndex:
 
     def best(self, query: str, most: int) -> list[Span]:
         """Return the passages that fit a query best, the best first; none if no word of it occurs."""
-        terms = " OR ".join(f'"{term}"' for term in terms_of(query))
+        terms = any_of(terms_of(query))
         if not terms:
             return []
         with self._lock:

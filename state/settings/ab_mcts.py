@@ -2,9 +2,9 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field
 
-from reflective_agents.state.context import Model, from_json
+from reflective_agents.state.context import Models
 from reflective_agents.state.effect import Replication
 from reflective_agents.state.families import ChoosingContext, Preset, StepsContext, ToolsContext, TreeContext
 
@@ -21,17 +21,10 @@ class AbMctsContext(ChoosingContext, ToolsContext, StepsContext, TreeContext):
     prior: Annotated[float, Replication("AB-MCTS")] = Field(
         default=0.5, gt=0, le=100, description="Successes and failures that each choice begins with (Beta prior)."
     )
-    arms: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+    arms: Models = Field(
         default=None,
         min_length=1,
         max_length=20,
         description='Several models, among which the search chooses: ["openai:<model>", "<provider>:<model>"]. '
         "Default: model alone.",
     )
-
-    @field_validator("arms")
-    @classmethod
-    def _are_named(cls, arms: list[Model] | None) -> list[Model] | None:
-        if arms and any(arm is None for arm in arms):
-            raise ValueError("each of the models needs a name")
-        return arms

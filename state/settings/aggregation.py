@@ -2,9 +2,9 @@
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from reflective_agents.state.context import Model, from_json
+from reflective_agents.state.context import Models
 from reflective_agents.state.effect import Applies
 from reflective_agents.state.families import ChoosingContext, SourcedContext, TaskContext
 
@@ -32,7 +32,7 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
         description="The last round: as many answers as before, of which the most frequent is chosen, or a single one. "
         "Default: population; single, where there are proposers.",
     )
-    proposers: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+    proposers: Models = Field(
         default=None,
         min_length=1,
         max_length=20,
@@ -53,21 +53,13 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
         """Whether there may be something to look up: on open questions, unless the search is turned off."""
         return self.environment is None and self.search != "none"
 
-    @field_validator("proposers")
-    @classmethod
-    def _are_named(cls, proposers: list[Model] | None) -> list[Model] | None:
-        if proposers and any(proposer is None for proposer in proposers):
-            raise ValueError("each of the proposers needs a name")
-        return proposers
-
     @model_validator(mode="after")
     def _take_presets(self) -> Self:
         """Mix the agents where there are proposers, unless the settings are given: K = N, and one answer at the end."""
         count = len(self.proposers or ())
-        mixed = {"population": max(count, 1), "last": "single"} if count else {}
-        vars(self).update({name: value for name, value in mixed.items() if name not in self.model_fields_set})
-        if "group" not in self.model_fields_set:
-            vars(self)["group"] = self.population if count else min(2, self.population)
+        if count:
+            self._preset({"population": count, "last": "single"})
+        self._preset({"group": self.population if count else min(2, self.population)})
         if self.group > self.population:
             raise ValueError(f"a group of {self.group} is more than the population of {self.population}")
         return self

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from reflective_agents.state.context import Context, Model, from_json
+from reflective_agents.state.context import Context, Models
 from reflective_agents.state.effect import Applies
 from reflective_agents.state.families import ChoosingContext, Preset, SourcedContext
 from reflective_agents.state.settings.lats import LatsContext
@@ -45,7 +45,7 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
         description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
         "not made.",
     )
-    ladder: Annotated[list[Model] | None, BeforeValidator(from_json)] = Field(
+    ladder: Models = Field(
         default=None,
         min_length=2,
         max_length=10,
@@ -69,13 +69,6 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
         kept = {name: value for name, value in own.items() if name != "ladder" or not replaces}
         return super().merged(kept, chosen)
 
-    @field_validator("ladder")
-    @classmethod
-    def _are_named(cls, ladder: list[Model] | None) -> list[Model] | None:
-        if ladder and any(rung is None for rung in ladder):
-            raise ValueError("each of the models needs a name")
-        return ladder
-
     @model_validator(mode="after")
     def _begin_cheap(self) -> Self:
         if not self.ladder:
@@ -89,7 +82,7 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
     @model_validator(mode="after")
     def _begin_narrow(self) -> Self:
         if self.environment is not None:
-            cheap = {**CHEAP, **({"n": LISTED} if self.proposals == "list" else {})}
-            # Not by assignment: pydantic would count them as given by the caller.
-            vars(self).update({name: value for name, value in cheap.items() if name not in self.model_fields_set})
+            self._preset(CHEAP)
+            if self.proposals == "list":
+                self._preset({"n": LISTED})
         return self

@@ -72,4 +72,5 @@ class ReflectionContext(AgentContext, VerifiedContext):
         """The verifiers: those of the bounds on words first."""
         bounds = {"min_words": self.min_words, "max_words": self.max_words}
         given = {name: words for name, words in bounds.items() if words is not None}
-        return [*([Length.model_validate(given)] if given else []), *super().forms]
+        bounded = [Length.model_validate(given)] if given else []
+        return [*bounded, *super().forms]

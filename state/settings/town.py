@@ -79,7 +79,8 @@ class Town(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Town":
-        places, agents = [place.name for place in self.places], [agent.name for agent in self.agents]
+        places = [place.name for place in self.places]
+        agents = [agent.name for agent in self.agents]
         for what, names in (("place", places), ("agent", agents)):
             if len({name.casefold() for name in names}) < len(names):
                 raise ValueError(f"each {what} needs a name of its own")

@@ -75,6 +75,6 @@ class TreeOfThoughtsContext(ToolsContext, StepsContext, BranchingContext):
             raise ValueError(
                 "depth first there is no level to vote on: choose grades=judge, grades=labels, or breadth_first"
             )
-        if "parallel" not in self.model_fields_set and self.method == "breadth_first":
-            vars(self)["parallel"] = self.beam
+        if self.method == "breadth_first":
+            self._preset({"parallel": self.beam})
         return self

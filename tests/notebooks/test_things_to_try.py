@@ -206,7 +206,7 @@ async def test_lithium_1_what_no_note_says_is_not_reported() -> None:
     ask = (REPORT, "Which remedies for lithium pollution are there?")
     with_note = (await play("lithium", "run", run=ask))["result"]["answer"]
     names = await play("lithium", "notes")
-    note = f'folder / f"{{name}}.md").write_text(f"# {{name.capitalize()}}\\n\\n{{text}}\\n")'
+    note = 'folder / f"{name}.md").write_text(f"# {name.capitalize()}\\n\\n{text}\\n")'
     unwritten = (note, note.replace("folder /", 'name != "remedies" and (folder /') + ")")
     assert "remedies" in names["NOTES"]
     without = (await play("lithium", "run", notes=(f"({note}", unwritten[1]), run=ask))["result"]["answer"]

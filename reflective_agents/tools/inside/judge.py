@@ -168,7 +168,8 @@ def borrowed(test: str, entry_point: str, offered: dict[str, Any], remote: Remot
         needed = {name for name in read if name[:2] != "__" and not hasattr(builtins, name)} - modules.keys()
         if entry_point in offered:
             needed.add(entry_point)
-        return {**modules, **{name: remote.decode(offered[name]) for name in needed}}
+        lent = {name: remote.decode(offered[name]) for name in needed}
+        return {**modules, **lent}
     return {}
 
 

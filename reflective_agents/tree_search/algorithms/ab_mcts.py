@@ -81,8 +81,10 @@ class AbMcts(Algorithm):
         changed: Stats = {child.node["id"]: leaf(child) for child in added}
         changed[node] = {**stats[node], "children": max(stats[node]["children"], job["first"] + 1)}
         scores = [child.node["score"] for child in new if child.node["score"] is not None]
-        for key in upwards(node) if scores else ():
-            changed[key] = _rewarded(changed.get(key) or stats[key], WIDER if key == node else DEEPER, scores)
+        if scores:
+            for key in upwards(node):
+                choice = WIDER if key == node else DEEPER
+                changed[key] = _rewarded(changed.get(key) or stats[key], choice, scores)
         if len(self.arms) > 1 and (scores or not new):
             root, by_arm = changed.get(ROOT) or stats[ROOT], scores or [0.0]
             models = _with_scores(_scores(root, "models"), job.get("arm", ""), len(by_arm), sum(by_arm))

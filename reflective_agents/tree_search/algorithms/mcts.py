@@ -136,8 +136,9 @@ def backpropagate(stats: StatsView, node_id: str, changed: Stats, visits: int, t
     changed = dict(changed)
     for key in upwards(node_id):
         node = changed.get(key) or stats[key]
-        kids = [f"{key}.{i}" for i in range(node["children"])]
-        closed = all((changed.get(kid) or stats[kid])["closed"] for kid in kids if kid in changed or kid in stats)
+        names = [f"{key}.{i}" for i in range(node["children"])]
+        kids = [changed.get(name) or stats.get(name) for name in names]
+        closed = all(kid["closed"] for kid in kids if kid)
         changed[key] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
     return changed
 
