@@ -138,10 +138,9 @@ class SearchFailed(ReflectError):
 
 def problems_of(error: ValidationError, whole: str = "") -> list[str]:
     """Say in words what does not fit, each with the name of its place; `whole` names the place of what has none."""
-    return [
-        _problem(".".join(map(str, fault["loc"])) or whole, in_plain_words(fault["msg"])) for fault in error.errors()
-    ]
+    return [_problem(".".join(map(str, fault["loc"])) or whole, fault["msg"]) for fault in error.errors()]
 
 
 def _problem(place: str, what: str) -> str:
-    return f"{place}: {what}" if place else what
+    words = in_plain_words(what)
+    return f"{place}: {words}" if place else words

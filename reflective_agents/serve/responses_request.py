@@ -21,13 +21,9 @@ from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.state.json_types import JsonObject
 
-<<<<<<< HEAD
-NO_EFFECT = {*CHAT_NO_EFFECT, "truncation", "stream_options"} - {"metadata", "store"}
+NO_EFFECT = {*CHAT_NO_EFFECT, "client_metadata", "truncation", "stream_options"} - {"metadata", "store"}
 MOST_REFERENCES = 100
 """Answers to which a request may refer: each is looked up."""
-=======
-NO_EFFECT = {*CHAT_NO_EFFECT, "client_metadata", "truncation", "stream_options"} - {"metadata", "store"}
->>>>>>> xw36b
 _UNREADABLE = "message.output_text.logprobs"
 _OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
@@ -198,13 +194,8 @@ class ResponsesRequest(BaseModel):
 
     @field_validator("tools")
     @classmethod
-<<<<<<< HEAD
     def _are_functions(cls, tools: Objects) -> Objects:
-        if others := sorted({str(tool.get("type")) for tool in tools} - {"function"}):
-=======
-    def _are_functions(cls, tools: list[JsonObject]) -> list[JsonObject]:
         if others := sorted({str(tool.get("type")) for _, tool in _functions(tools)} - {"function"}):
->>>>>>> xw36b
             raise ValueError(f"tools of the client are functions; this server runs no {', '.join(others)}")
         return tools
 

@@ -1,4 +1,4 @@
-"""What the notebooks propose to try does what they say: `test_<notebook>_<number>_...` plays the cells with the change."""
+"""What the notebooks propose to try does what they say; `test_<notebook>_<number>_...` plays the cells with it."""
 
 import re
 from collections.abc import Iterator
