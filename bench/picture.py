@@ -99,7 +99,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree, day = Path(folder, "tree.html"), Path(folder, "day.html")
         tree.write_text(page(picture(result, "lats", LatsContext.model_validate(SETTINGS).exploration_weight)), "utf-8")
-        command = [Path(sys.executable).with_name("reflect"), "town", "--model", "offline", "--html", day]
+        reflect = Path(sys.executable).with_name("reflect")
+        command = [str(reflect), "town", "--model", "offline", "--html", str(day)]
         subprocess.run(
             command, check=True, cwd=folder, env={**os.environ, "XDG_DATA_HOME": folder}, capture_output=True
         )

@@ -58,9 +58,11 @@ def metrics(server: Server) -> dict[str, float]:
 @pytest.mark.parametrize("native", [False, True])
 def test_a_request_is_one_trace(watched: Server, collector: Collector, native: bool) -> None:
     collector.bodies.clear()
-    path, body = "/v1/chat/completions", {"model": "chain_of_thought", **QUESTION}
+    path: str = "/v1/chat/completions"
+    body: dict[str, object] = {"model": "chain_of_thought", **QUESTION}
     if native:
-        path, body = "/runs/wait", {"assistant_id": "chain_of_thought", "input": QUESTION}
+        path = "/runs/wait"
+        body = {"assistant_id": "chain_of_thought", "input": QUESTION}
     assert post(watched, path, body, traceparent=f"00-{TRACE}-{CALLER}-01").status_code == 200
     deadline = time.monotonic() + 20
     while not any(span.name == "invoke_agent chain_of_thought" for span in collector.spans):

@@ -71,7 +71,7 @@ async def test_a_list_of_ever_so_many_is_read_at_once(name: str, value: object) 
         if name == "input":
             given = parse_response({"model": "chain_of_thought", "input": value})
             given.references()
-            given.chat({})
+            given.chat()
         else:
             parse(body)
     except Refused as refused:
