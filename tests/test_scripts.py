@@ -23,6 +23,11 @@ SCRIPTS = {
 SCRIPTS = {name: text for name, text in SCRIPTS.items() if '__name__ == "__main__"' in text}
 PREPARED = (folder(PEER) / "complete").exists()
 MARKS = {
+    "bench.faults": [
+        pytest.mark.aegra,
+        pytest.mark.timeout(900),
+        pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
+    ],
     "bench.forms": [pytest.mark.realmodel, pytest.mark.skipif(weights() is None, reason=INSTALL)],
     "bench.game24.its_hub": [pytest.mark.skipif(not PREPARED, reason="python -m bench.game24.its_hub installs it")],
     "bench.programs": [pytest.mark.sandbox],

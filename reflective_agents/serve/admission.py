@@ -16,6 +16,7 @@ from reflective_agents.serve.gate import check_start
 from reflective_agents.serve.graphs import TRACE
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.telemetry import spans
 
 # Held until the transaction ends: between the count and the insertion nobody else may count.
@@ -56,8 +57,14 @@ def _admit(_: Mapper[Any], connection: Connection, run: Any) -> None:
         _check_active_runs(connection, run.thread_id, run.user_id)
     except Refused as refusal:
         raise http_error(refusal) from refusal
-    # The worker, maybe of another process, goes on with the trace of the request.
-    execution["config"].setdefault("configurable", {})[TRACE] = spans.carrier()
+    _pass_on_trace(execution["config"])
+
+
+def _pass_on_trace(config: JsonObject) -> None:
+    """Let the worker, maybe of another process, go on with the trace of the request, and not with what that names."""
+    (config.get("configurable") or {}).pop(TRACE, None)
+    if headers := spans.carrier():
+        config.setdefault("configurable", {})[TRACE] = headers
 
 
 def _check_active_runs(connection: Connection, thread: str, user: str) -> None:

@@ -76,7 +76,7 @@ class _Exchange(httpx.AsyncByteStream):
         """Return how the answer starts."""
         try:
             return await self._next()
-        except BaseException:
+        except asyncio.CancelledError:
             self._left.set()
             raise
 

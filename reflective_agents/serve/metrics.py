@@ -6,11 +6,13 @@ own; the runs that wait, and those under way, are those of all processes.
 
 import hmac
 import json
+import math
 import os
 from collections.abc import Mapping
 from http import HTTPStatus
 
 from prometheus_client import CONTENT_TYPE_LATEST, Counter, Gauge, Histogram, generate_latest
+from psycopg import OperationalError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -37,6 +39,8 @@ DOLLARS = Counter("reflect_cost_dollars", "What requests to models have cost, wh
 REFUSALS = Counter("reflect_refusals", "Requests that were refused, or have failed.", ["strategy", "status"])
 WAITING = Gauge("reflect_queued_runs", "Runs that wait for a worker, of all processes.")
 UNDER_WAY = Gauge("reflect_running_runs", "Runs under way, of all processes.")
+_PATIENCE = 3.0
+"""Seconds to wait for a connection to the database."""
 _COUNT = "SELECT status, count(*) AS runs FROM runs WHERE status IN ('pending', 'running') GROUP BY status"
 
 
@@ -91,16 +95,17 @@ class CountsRefusals:
         """Answer one request."""
         if scope["type"] != "http" or scope["method"] != "POST":
             return await self._app(scope, receive, send)
-        body = bytearray()
+        body = list[bytes]()
 
         async def read() -> Message:
             message = await receive()
-            body.extend(message.get("body", b""))
+            body.append(message.get("body", b""))
             return message
 
         async def write(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= HTTPStatus.BAD_REQUEST:
-                REFUSALS.labels(_strategy_in(bytes(body)), str(message["status"])).inc()
+                REFUSALS.labels(_strategy_in(b"".join(body)), str(message["status"])).inc()
+            body.clear()
             await send(message)
 
         return await self._app(scope, read, write)
@@ -132,9 +137,12 @@ async def metrics(request: Request) -> Response:
 async def _look_at_queue() -> None:
     from aegra_api.core.database import db_manager
 
-    async with db_manager.lg_pool.connection() as connection:
-        rows = await (await connection.execute(_COUNT)).fetchall()
-    runs = {row["status"]: row["runs"] for row in rows}
+    try:
+        async with db_manager.lg_pool.connection(timeout=_PATIENCE) as connection:
+            rows = await (await connection.execute(_COUNT)).fetchall()
+        runs = {row["status"]: float(row["runs"]) for row in rows}
+    except OperationalError:  # the other figures are there all the same
+        runs = dict.fromkeys(("pending", "running"), math.nan)
     WAITING.set(runs.get("pending", 0))
     UNDER_WAY.set(runs.get("running", 0))
 

@@ -99,6 +99,32 @@ async def test_runs_of_a_killed_process_go_on_in_the_other(
     servers[0].wait_until_ready()
 
 
+async def test_completions_are_answered_though_a_process_that_works_on_them_is_killed(
+    servers: list[Server], model_server: OpenAIServer, start: Callable[[], Server]
+) -> None:
+    """Also those that are saved at their end alone, as chain_of_thought is without a thread: they begin anew."""
+    headers = {"authorization": f"Bearer {KEYS['ann']}"}
+    before = len(model_server.requests)
+
+    async def ask(number: int) -> httpx.Response:
+        body = {"model": "chain_of_thought", "messages": [{"role": "user", "content": f"Why, and {number}?"}]}
+        return await client.post("/v1/chat/completions", json=body)
+
+    async with httpx.AsyncClient(base_url=servers[1].address, headers=headers, timeout=300) as client:
+        asked = [asyncio.create_task(ask(number)) for number in range(20)]
+        while len(model_server.requests) - before < 5:  # noqa: ASYNC110 # of another thread
+            await asyncio.sleep(0.01)
+        servers[0].end(signal.SIGKILL)
+        servers[0] = start()
+        answers = await asyncio.gather(*asked)
+    assert [answer.status_code for answer in answers] == [200] * 20
+    for number, answer in enumerate(answers):
+        assert f"and {number}?" in answer.json()["choices"][0]["message"]["content"]
+        assert answer.json()["usage"]["model_calls"] == 1
+    assert 20 <= len(model_server.requests) - before <= 40
+    servers[0].wait_until_ready()
+
+
 async def test_a_process_that_is_asked_to_end_hands_its_runs_over(
     servers: list[Server], model_server: OpenAIServer, start: Callable[[], Server]
 ) -> None:
