@@ -132,8 +132,7 @@ def blocks_in(facts: Iterable[str]) -> set[str]:
     """Return the blocks that facts are about."""
     blocks = set[str]()
     for fact in facts:
-        _, *about = fact.split()
-        blocks.update(about)
+        blocks.update(fact.split()[1:])
     return blocks
 
 

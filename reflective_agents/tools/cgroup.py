@@ -61,8 +61,9 @@ def entering(folders: Sequence[Path]) -> list[str]:
 
 def overrun(folders: Sequence[Path]) -> bool:
     """Tell whether the kernel has killed a process of these groups for want of memory."""
-    files = [folder / "memory.events" for folder in folders] + [folder / "memory.oom_control" for folder in folders]
-    return any(map(_counts_killed, files))
+    events = [folder / "memory.events" for folder in folders]
+    older = [folder / "memory.oom_control" for folder in folders]  # of version 1
+    return any(map(_counts_killed, [*events, *older]))
 
 
 def _counts_killed(file: Path) -> bool:
