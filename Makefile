@@ -70,7 +70,7 @@ serve: $(SERVE_VENV)/stamp ## Serve the graphs to any client of OpenAI's or Lang
 
 docs: $(VENV)/dev.stamp ## Build the documentation as a site, into site/
 	@$(BIN)/zensical build --strict
-	@$(BIN)/jupyter nbconvert --log-level WARN --to html --output-dir site/notebooks notebooks/*.ipynb
+	@$(BIN)/jupyter nbconvert --log-level WARN --to html --HTMLExporter.require_js_url= --output-dir site/notebooks notebooks/*.ipynb
 	@sed -i.bak 's|"[./]*/notebooks/\([a-z_]*\)[.]ipynb"|"\1.html"|g' site/notebooks/index.html && rm site/notebooks/index.html.bak
 
 notebooks: $(VENV)/dev.stamp ## Open the notebooks in JupyterLab
