@@ -34,10 +34,10 @@ def damage(schema: type, values: Mapping[str, object], error: Exception | None =
             return _refusal(f"holds in {name!r} what no run writes ({invalid.errors()[0]['type']})")
     if error and not values.get("messages", True):
         return _refusal("holds no message")
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError) and _raised_in(error, "reflective_agents."):  # one's own code is not the thread's
         named = next((name for name, value in values.items() if isinstance(value, str) and error.args == (value,)), "")
         return _refusal(f"names in {named!r} what it does not hold") if named else None
-    return unreadable(error) if error and _is_of_channels(error) else None
+    return unreadable(error) if error and _raised_in(error, "langgraph.channels.") else None
 
 
 def unreadable(error: Exception) -> WrongThread:
@@ -49,10 +49,10 @@ def _refusal(reason: str) -> WrongThread:
     return WrongThread(f"this thread {reason}: choose another thread")
 
 
-def _is_of_channels(error: Exception) -> bool:
-    """Tell whether it was LangGraph that could do nothing with a value of a checkpoint."""
-    *_, (frame, _) = walk_tb(error.__traceback__)
-    return str(frame.f_globals.get("__name__")).startswith("langgraph.channels.")
+def _raised_in(error: Exception, package: str) -> bool:
+    """Tell whether it was code of a package that could do nothing with a value, as the last that is not Python's."""
+    names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+    return next((name for name in reversed(names) if name != "collections"), "").startswith(package)
 
 
 @cache

@@ -12,7 +12,7 @@ OWN: Final = "The strategy"
 RESEARCH: Final = "For research"
 
 SHARED: Mapping[str, str] = {
-    "Models": "model judge_model critic_model fallback_models temperature judge_temperature thinking structured "
+    "Models": "model judge_model critic_model fallback_models temperature judge_temperature seed thinking structured "
     "model_parameters",
     "Limits": "max_model_calls max_total_tokens max_cost prices max_seconds max_answer_tokens call_timeout",
     "The answer": "language answer_schema verifiers threshold verifier_timeout verify_sources min_words max_words",

@@ -104,8 +104,8 @@ def _checked(event: bytes) -> bytes:
 
 def read_in_events(response: Any) -> None:
     """Let a reply that is about to be read as a stream of events come in such, whatever kind its server names."""
-    if isinstance(response.stream, _Unpacked):
-        response.stream.in_events = True
+    if isinstance(stream := getattr(response, "stream", None), _Unpacked):
+        stream.in_events = True
 
 
 async def bounded(response: httpx.Response | httpx2.Response) -> None:

@@ -25,9 +25,10 @@ def read_beside_loop(client: AsyncOpenAI) -> None:
     async def reading(cast_to: Any, options: Any, **how: Any) -> Any:
         reply: Any = await request(cast_to, options, **how)
         if how.get("stream"):
-            read_in_events(getattr(reply, "http_response", None) or reply.response)
+            read_in_events(getattr(reply, "http_response", None) or getattr(reply, "response", None))
         elif hasattr(reply, "http_response") and _signs(reply.http_response.content) > MANY_SIGNS:
-            await asyncio.to_thread(_read, reply, (options.json_data or {}).get("n") or 1)
+            body = options.json_data if isinstance(options.json_data, dict) else {}
+            await asyncio.to_thread(_read, reply, body.get("n") or 1)
         return reply
 
     client.request = reading  # type: ignore[method-assign]

@@ -65,7 +65,7 @@ class LoopGuard:
                 return
             if beat.wait(self._longest / 5):
                 continue
-            others = {other: _times(other) for other in all_threads.iterdir()} if all_threads.exists() else {}
+            others = {other: _times(other) for other in all_threads.glob("*") if other != own}
             if beat.wait(self._longest * 4 / 5):
                 continue
             stack = _stack(sys._current_frames().get(thread.ident or 0))

@@ -91,6 +91,7 @@ SHAPES: dict[str, Callable[[], bytes]] = {
     "2,600,000 choices of nothing": lambda: with_choices(CHOICE, *["{}"] * 2_600_000),
     "levels": lambda: with_choices(CHOICE, *['{"a":{"b":[1]}}'] * 400_000),
     "names": lambda: with_choices(CHOICE, "{" + ",".join(f'"{number}":1' for number in range(700_000)) + "}"),
+    "brackets": lambda: b"[" * 90_000,
     "numbers": lambda: with_choices(CHOICE, *["1"] * 3_900_000),
 }
 
@@ -156,7 +157,7 @@ async def test_vectors_in_words_are_read_one_by_one(server: Sending, size: int) 
     await close_models()
 
 
-@pytest.mark.parametrize("part", ["1,", "[],", '{"embedding":[1]},', '"",'])
+@pytest.mark.parametrize("part", ["1,", "[],", "[", '{"embedding":[1]},', '"",'])
 async def test_vectors_without_end_are_not_read(server: Sending, part: str) -> None:
     server.body = f'{{"data":[{{"embedding":[{part * (31_000_000 // len(part))}1]}}]}}'.encode()
     with pytest.raises(ModelFailed):

@@ -96,10 +96,11 @@ def test_what_runs_write_is_no_damage(strategy: Strategy) -> None:
     assert not any(damage(schema, state.values) for state in graph.get_state_history(thread()))
 
 
+@pytest.mark.parametrize("words", ["of the model's own", "chain_of_thought"])  # the second is what a channel holds
 @pytest.mark.parametrize("defect", [TypeError, KeyError, ValueError])
-def test_a_defect_of_ones_own_model_is_told_as_it_is(defect: type[Exception]) -> None:
+def test_a_defect_of_ones_own_model_is_told_as_it_is(defect: type[Exception], words: str) -> None:
     def reply(_: Any) -> str:
-        raise defect("of the model's own")
+        raise defect(words)
 
     graph = builder_of("chain_of_thought").compile(InMemorySaver())
     with pytest.raises(defect) as caught:
