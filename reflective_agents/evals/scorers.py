@@ -319,10 +319,13 @@ def name_of(scorer: ScorerLike) -> str | None:
     return getattr(scorer, "__name__", type(scorer).__name__)
 
 
-def with_form(question: str, scorer: Scorer, task: Task, environment: Environment) -> list[tuple[str, str]]:
+def with_form(
+    question: str, scorer: Scorer, task: Task, environment: Environment, context: Context
+) -> list[tuple[str, str]]:
     """Return the messages that put a question: before it, what form of answer is wanted, if one is.
 
     It stands apart, so that nobody looks up what it says. An environment says itself what an answer is.
     """
-    told = scorer.form if environment is PLAIN and scorer.measurable(task) else ""
+    is_open = environment is PLAIN and getattr(context, "environment", None) is None
+    told = scorer.form if is_open and scorer.measurable(task) else ""
     return [*([("system", told)] if told else []), ("user", question)]

@@ -161,7 +161,7 @@ def _agreement(measured: Iterable[Result]) -> Agreement | None:
 
 def _notes(measured: Sequence[Result]) -> list[str]:
     scores = _scores(measured)
-    if scores.get("em", 1) or not scores.get("f1"):
+    if scores.get("em", 1) or not scores.get("f1") or "judge" in scores:
         return []
     return [
         f"em is 0 while f1 is {scores['f1']:.2f}: the answers share words with the right ones and equal none. Look at "
