@@ -7,7 +7,8 @@ from reflective_agents.cli.checks import need_for_statistics
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.evals.report import facts
-from reflective_agents.evals.rescore import rescore
+from reflective_agents.evals.rescore import Rescored, rescore
+from reflective_agents.models.providers import close_models
 
 SHOWN = 10
 """Tasks with other scores that are named."""
@@ -24,7 +25,14 @@ def rescore_run(folder: str, dataset: str | None, scorer: str | None = None) -> 
     """
     need_for_statistics()
     tasks = {task["id"]: task for task in load_dataset(Path(dataset)).tasks} if dataset else None
-    done = asyncio.run(rescore(Path(folder), tasks, scorer=scorer))
+
+    async def run() -> Rescored:
+        try:
+            return await rescore(Path(folder), tasks, scorer=scorer)
+        finally:
+            await close_models()
+
+    done = asyncio.run(run())
     print_table(("figure", "value"), facts(done.after))
     named = f": {', '.join(done.changed[:SHOWN])}{' ...' if len(done.changed) > SHOWN else ''}" if done.changed else ""
     say(f"{len(done.changed)} of {done.after['finished']} results have other scores now{named}")

@@ -13,7 +13,8 @@ from reflective_agents.evals.scorers import Scorer, ScorerLike, resolve_scorer
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.state.secrets import redacted
 
 AT_ONCE = 8
 """Answers that are scored at once, where a model grades."""
@@ -48,7 +49,6 @@ async def rescore(
     Raises:
         Misuse: if the folder holds no run or is in use, or the answers cannot be scored without the data set of the
             run, or with this one.
-        LimitReached, ModelFailed: if a model that grades does not; what was graded before that is kept.
     """
     about, results = await asyncio.to_thread(read_run, folder)
     environment = environment or resolve_environment(about["environment"], unsafe_code=unsafe_code)
@@ -89,11 +89,8 @@ def _check_same(tasks: Mapping[str, Task], results: Mapping[str, Result], datase
 
 
 async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
-    """Return a result with the scores that its answers have now.
-
-    Raises:
-        LimitReached, ModelFailed: if a model that grades does not.
-    """
+    """Return a result with the scores that its answers have now. One that cannot be graded is not measured, and its
+    error says why."""
     if result["correct"] is None and not scorer.measurable(task):
         return result
     correct = False if scorer.measurable(task) else None
@@ -102,14 +99,19 @@ async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
     if result["answer"] is None or correct is None:
         return new
     scoring = Scoring(scorer, task)
-    await fill_in(new, scoring, result["answer"])
+    # A task with an outcome has crashed, if it has, only when its answer was scored.
+    new["error"] = None if result["outcome"] else result["error"]
     answers = {trial["answer"] for trial in result["trials"] if trial["answer"] is not None}
-    right = {answer: await scoring.is_correct(answer) for answer in sorted(answers)}
+    try:
+        await fill_in(new, scoring, result["answer"])
+        new["trials"] = _attempts(
+            result["trials"], {answer: await scoring.is_correct(answer) for answer in sorted(answers)}
+        )
+    except (LimitReached, ModelFailed) as error:
+        new |= {"scores": {}, "correct": None, "error": redacted(f"{type(error).__name__}: {error}")}
     if scoring.usage:
         new["grading"] = scoring.usage
-    # A task with an outcome has crashed, if it has, only when its answer was scored.
-    error = None if result["outcome"] else result["error"]
-    return {**new, "trials": _attempts(result["trials"], right), "error": error}
+    return new
 
 
 def _attempts(trials: list[Attempt], right: Mapping[str, bool]) -> list[Attempt]:

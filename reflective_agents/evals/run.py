@@ -204,7 +204,7 @@ async def _fill(
     """Fill in a result and the state step by step, so that what is known stays if the next step fails."""
     knows_tasks = _knows_tasks(graph)
     question = task["question"] if knows_tasks else environment.request(task)
-    messages = with_form(question, scorer, task, environment)
+    messages = with_form(question, scorer, task, environment, context)
     run_input: JsonObject = {"messages": messages, **({"task": task} if knows_tasks else {})}
     began = time.monotonic()
     try:

@@ -12,23 +12,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.messages import AIMessage
-from pydantic import BaseModel, Field
 
 from reflective_agents.environments.arithmetic import Arithmetic
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.plain import PLAIN
-from reflective_agents.nodes.asking.chat import ask
-from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.asking.wording import use_prompts
+from reflective_agents.nodes.asking.grading import grade
 from reflective_agents.nodes.evidence.references import without_citations
-from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.function import in_thread
-from reflective_agents.prompts import grading as prompts
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.loading import load_named
 from reflective_agents.state.run import Usage
-from reflective_agents.state.schemas import Truth
 from reflective_agents.text.labels import answer_in, bare
 from reflective_agents.text.normal import normal_form, numbers
 
@@ -175,13 +169,6 @@ def letter_of(reply: str) -> str:
     return match[1].upper() if match else ""
 
 
-class Grade(BaseModel):
-    """Your grade of the answer."""
-
-    reason: str = Field(description="What the answer and the right answer share, or in what they differ.")
-    correct: Truth = Field(description="Whether the answer says what the right answer says.")
-
-
 class Judge(Scorer):
     """A model that compares the reply with the right answer. Its calls are counted apart from those of the run.
 
@@ -207,15 +194,8 @@ class Judge(Scorer):
             LimitReached, ModelFailed: if it cannot be graded.
         """
         exact = await self._exact.score(task, answer)
-        step = Step(self._context, {}, lambda _: None)
-        prompt = prompts.GRADE.format_messages(
-            question=quoted("question", task["question"]),
-            right=quoted("right_answer", task["gold"]),
-            answer=quoted("answer", answer),
-        )
-        with use_prompts(self._context.prompts):
-            grade = await ask(step, self.model, prompt, Grade, judging=True)
-        return Score({"judge": float(grade.correct), **exact.scores}, exact.extracted, step.meter.usage)
+        graded = await grade(self._context, task["question"], task["gold"], answer)
+        return Score({"judge": float(graded.correct), **exact.scores}, exact.extracted, graded.usage)
 
 
 class Own(Scorer):
@@ -319,10 +299,13 @@ def name_of(scorer: ScorerLike) -> str | None:
     return getattr(scorer, "__name__", type(scorer).__name__)
 
 
-def with_form(question: str, scorer: Scorer, task: Task, environment: Environment) -> list[tuple[str, str]]:
+def with_form(
+    question: str, scorer: Scorer, task: Task, environment: Environment, context: Context
+) -> list[tuple[str, str]]:
     """Return the messages that put a question: before it, what form of answer is wanted, if one is.
 
     It stands apart, so that nobody looks up what it says. An environment says itself what an answer is.
     """
-    told = scorer.form if environment is PLAIN and scorer.measurable(task) else ""
+    is_open = environment is PLAIN and getattr(context, "environment", None) is None
+    told = scorer.form if is_open and scorer.measurable(task) else ""
     return [*([("system", told)] if told else []), ("user", question)]

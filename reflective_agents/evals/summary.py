@@ -100,7 +100,7 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
         "correct_if": about.get("correct_if", ""),
         "grading": _grading(results),
         "agreement": _agreement(measured),
-        "notes": _notes(measured),
+        "notes": [*_notes(measured), *_ungraded(results)],
         "cached_calls": sum(result.get("cached_calls", 0) for result in results),
         "unpriced_calls": sum((result["usage"] or NOTHING_SPENT).get("unpriced_calls", 0) for result in results),
         "versions": about["versions"],
@@ -161,12 +161,17 @@ def _agreement(measured: Iterable[Result]) -> Agreement | None:
 
 def _notes(measured: Sequence[Result]) -> list[str]:
     scores = _scores(measured)
-    if scores.get("em", 1) or not scores.get("f1"):
+    if scores.get("em", 1) or not scores.get("f1") or "judge" in scores:
         return []
     return [
         f"em is 0 while f1 is {scores['f1']:.2f}: the answers share words with the right ones and equal none. Look at "
         "some, and score them by another --scorer, anew with --rescore"
     ]
+
+
+def _ungraded(results: Iterable[Result]) -> list[str]:
+    count = sum(result["correct"] is None and result["error"] is not None for result in results)
+    return [f"{count:,} answers could not be graded; score them anew with --rescore"] if count else []
 
 
 def _scores(measured: Sequence[Result]) -> dict[str, float]:

@@ -15,8 +15,10 @@ from typing import NotRequired
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
+from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import Budget
 from reflective_agents.evals.run import Finished, attempt, spare_garbage_collection
+from reflective_agents.evals.scorers import resolve_scorer
 from reflective_agents.graphs import builder_of
 from reflective_agents.models.account import charge_to
 from reflective_agents.models.cache import open_cache
@@ -47,7 +49,8 @@ class Runner:
         self._graph = builder_of(job["strategy"]).compile(name=job["strategy"])
         self._environment = job["environment"]
         self._context = settings_of(job["strategy"])(**job["settings"])
-        self._scorer = job.get("scorer")
+        environment = resolve_environment(job["environment"], unsafe_code=getattr(self._context, "unsafe_code", False))
+        self._scorer = resolve_scorer(job.get("scorer"), environment, self._context)
         self._cache = open_cache(Path(job["cache"])) if job["cache"] else None
         self.budget = budget or Budget()
         if "spent" in job:

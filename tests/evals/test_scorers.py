@@ -153,6 +153,7 @@ async def test_a_grade_that_is_not_to_be_had_is_no_wrong_answer(tmp_path: Path) 
     summary = await run(tmp_path, "judge", model=FakeChatModel(reply=broken))
     assert (summary["finished"], summary["measured"]) == (3, 0)
     assert sum(summary["errors"].values()) == 3
+    assert summary["notes"]
     after = (await rescore(tmp_path, scorer="includes")).after
     assert (after["measured"], after["correct"], after["errors"]) == (3, 2, {})
 
