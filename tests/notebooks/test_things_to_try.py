@@ -1,4 +1,4 @@
-"""What the notebooks propose to try does what they say: `test_<notebook>_<number>_...` plays the cells with the change."""
+"""What the notebooks propose to try does what they say: `test_<notebook>_<number>_...` plays cells with the change."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 from reflective_agents.cli.main import main
@@ -25,6 +26,7 @@ def beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with mpl.rc_context():
         mpl.use("Agg")
         yield
+        plt.close("all")
 
 
 def streamed(settings: str) -> tuple[str, str]:
@@ -90,6 +92,27 @@ async def test_aggregation_3_one_last_answer_is_right_less_often_than_a_vote() -
     single = (await play("aggregation", "group-run", group_run=("rounds=4)", 'rounds=4, last="single")')))["rows"]
     assert [row["right, of 40"] for row in single][-2:] < [row["right, of 40"] for row in vote][-2:]
     assert all(one["tokens"] < other["tokens"] for one, other in zip(single, vote, strict=True))
+
+
+async def test_auto_1_few_calls_leave_the_search_alone() -> None:
+    stages = []
+    for settings in ('"max_model_calls": 3', '"max_model_calls": 10'):
+        result = (await play("auto", "steps-stream", steps_stream=streamed(settings)))["result"]
+        stages.append({turn["stage"] for turn in result["turns"]} - {""})
+    assert stages == [{"search"}, {"look_up", "sample", "search"}]
+
+
+async def test_auto_2_dear_calls_end_the_run_earlier() -> None:
+    usual = (await play("auto", "steps-stream"))["result"]
+    dear = (await play("auto", "steps-stream", steps_stream=streamed('"call_cost": 0.1')))["result"]
+    assert calls(dear) < calls(usual)
+    assert (usual["outcome"]["status"], dear["outcome"]["status"]) == ("solved", "answered")
+
+
+async def test_auto_3_where_a_sample_is_right_no_tree_grows() -> None:
+    change = ('return "Answer: 13 + 10 + 9 - 4 = 24"', 'return "Answer: (13 - 9) * (10 - 4) = 24"')
+    rows = (await play("auto", "budget-run", budget_script=change))["rows"]
+    assert {(row["stages"], row["calls"], row["status"]) for row in rows} == {("sample", 1, "solved")}
 
 
 async def test_best_of_n_1_a_judge_that_errs_far_makes_more_answers_useless() -> None:
@@ -205,11 +228,8 @@ REPORT = "Write a research report on lithium pollution."
 async def test_lithium_1_what_no_note_says_is_not_reported() -> None:
     ask = (REPORT, "Which remedies for lithium pollution are there?")
     with_note = (await play("lithium", "run", run=ask))["result"]["answer"]
-    names = await play("lithium", "notes")
-    note = f'folder / f"{{name}}.md").write_text(f"# {{name.capitalize()}}\\n\\n{{text}}\\n")'
-    unwritten = (note, note.replace("folder /", 'name != "remedies" and (folder /') + ")")
-    assert "remedies" in names["NOTES"]
-    without = (await play("lithium", "run", notes=(f"({note}", unwritten[1]), run=ask))["result"]["answer"]
+    unwritten = ("in NOTES.items()", "in list(NOTES.items())[:3]")
+    without = (await play("lithium", "run", notes=unwritten, run=ask))["result"]["answer"]
     assert "corpus:remedies.md" in with_note
     assert "corpus:remedies.md" not in without
     assert "Not covered by what was found: remedies" in without
