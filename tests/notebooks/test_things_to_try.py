@@ -439,7 +439,7 @@ async def test_team_1_who_is_right_and_stubborn_convinces_the_others() -> None:
 
 
 async def test_team_2_a_debate_takes_more_calls_than_a_supervisor() -> None:
-    names = await play("team", "default-run")
+    names = await play("team", "steps-stream", "default-run")
     assert [names[run]["outcome"]["status"] for run in ("result", "out")] == ["solved", "solved"]
     assert calls(names["out"]) > calls(names["result"])
 
