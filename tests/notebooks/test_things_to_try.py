@@ -12,7 +12,7 @@ import pytest
 from reflective_agents.cli.main import main
 from tests.notebooks.things import FOLDER, play
 
-pytestmark = [pytest.mark.notebook, pytest.mark.thorough]
+pytestmark = [pytest.mark.notebook, pytest.mark.thorough, pytest.mark.timeout(600)]
 STREAM = "graph.astream(request, "
 Names = dict[str, Any]
 
@@ -88,10 +88,16 @@ async def test_aggregation_2_where_nothing_is_verified_nothing_is_solved() -> No
 
 
 async def test_aggregation_3_one_last_answer_is_right_less_often_than_a_vote() -> None:
-    vote = (await play("aggregation", "group-run"))["rows"]
-    single = (await play("aggregation", "group-run", group_run=("rounds=4)", 'rounds=4, last="single")')))["rows"]
-    assert [row["right, of 40"] for row in single][-2:] < [row["right, of 40"] for row in vote][-2:]
-    assert all(one["tokens"] < other["tokens"] for one, other in zip(single, vote, strict=True))
+    names = await play("aggregation", "right-script")
+    for group in (3, 6):
+        right, tokens = [], []
+        for last in ("population", "single"):
+            settings = {"population": 6, "group": group, "rounds": 4, "last": last}
+            outs = [(await names["shares"](question, **settings))[0] for question in range(20)]
+            right.append(sum(out["answer"] == "9336" for out in outs))
+            tokens.append(sum(out["usage"]["total_tokens"] for out in outs))
+        assert right[1] < right[0]
+        assert tokens[1] < tokens[0]
 
 
 async def test_auto_1_few_calls_leave_the_search_alone() -> None:
