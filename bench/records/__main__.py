@@ -7,6 +7,7 @@ differs is named, and the rest is made all the same. The hidden tests of recorde
 import shutil
 import sys
 from pathlib import Path
+from zipfile import BadZipFile
 
 from bench.options import parser_of
 from bench.recorded import RECORDED
@@ -14,6 +15,9 @@ from bench.records.making import differs, make, write, write_manifest
 from bench.records.programs import execute
 from bench.records.sources import SOURCES, Clones, Unusable, to_clone
 from bench.replays.records import Record
+
+OTHER_FORM = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError, BadZipFile)
+"""What reading a log of another form raises; those without a known hash may be newer ones."""
 
 
 def build(clones: Clones, folder: Path, *, run_programs: bool) -> list[str]:
@@ -32,7 +36,7 @@ def build(clones: Clones, folder: Path, *, run_programs: bool) -> list[str]:
         except Unusable as problem:
             wrong.append(f"{name}: {problem}")
             continue
-        except (ValueError, LookupError, TypeError, StopIteration) as problem:
+        except OTHER_FORM as problem:
             wrong.append(f"{name}: the log has another form ({type(problem).__name__}: {problem})")
             continue
         if difference := differs(name, made[name]):

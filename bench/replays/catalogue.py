@@ -84,6 +84,10 @@ TAIL = """
 - `lats_webshop_traces`, `lats_tot_hotpot_trace`: three searches and one, which `tests/replays/test_lats_trace.py` and
   `tests/replays/test_traces.py` follow step by step. `game24_llm_cache`: the model of the tables in
   [search-results.md](search-results.md).
+- `python -m bench.records` does not make `lats_webshop_traces`, `lats_tot_hotpot_trace`, `bench_blocksworld_v1`,
+  `bench_rap_blocksworld`, `locomo_corrections`, `small_models` and the three sets of the next line. No figure of this
+  page needs them. The verdicts `exec_pass` come from running the programs here, with five seconds for each; one first
+  program of `lats_humaneval_gpt4_new` needs sympy.
 - `react_webshop_gpt3`, `reflexion_alfworld_memories`, `reflexion_webshop_memories`: not used. There is no environment
   for WebShop or ALFWorld here, and of the last two only the reflections are recorded, not the attempts.
 - `bench_*` are tasks without model outputs.

@@ -1,4 +1,4 @@
-"""What the notebooks propose to try does what they say; `test_<notebook>_<number>_...` plays the cells with it."""
+"""What the notebooks propose to try does what they say: `test_<notebook>_<number>_...` plays cells with the change."""
 
 import re
 from collections.abc import Iterator
@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 from reflective_agents.cli.main import main
 from tests.notebooks.things import FOLDER, play
 
-pytestmark = [pytest.mark.notebook, pytest.mark.thorough]
+pytestmark = [pytest.mark.notebook, pytest.mark.thorough, pytest.mark.timeout(600)]
 STREAM = "graph.astream(request, "
 Names = dict[str, Any]
 
@@ -25,6 +26,7 @@ def beside_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with mpl.rc_context():
         mpl.use("Agg")
         yield
+        plt.close("all")
 
 
 def streamed(settings: str) -> tuple[str, str]:
@@ -86,10 +88,37 @@ async def test_aggregation_2_where_nothing_is_verified_nothing_is_solved() -> No
 
 
 async def test_aggregation_3_one_last_answer_is_right_less_often_than_a_vote() -> None:
-    vote = (await play("aggregation", "group-run"))["rows"]
-    single = (await play("aggregation", "group-run", group_run=("rounds=4)", 'rounds=4, last="single")')))["rows"]
-    assert [row["right, of 40"] for row in single][-2:] < [row["right, of 40"] for row in vote][-2:]
-    assert all(one["tokens"] < other["tokens"] for one, other in zip(single, vote, strict=True))
+    names = await play("aggregation", "right-script")
+    for group in (3, 6):
+        right, tokens = [], []
+        for last in ("population", "single"):
+            settings = {"population": 6, "group": group, "rounds": 4, "last": last}
+            outs = [(await names["shares"](question, **settings))[0] for question in range(20)]
+            right.append(sum(out["answer"] == "9336" for out in outs))
+            tokens.append(sum(out["usage"]["total_tokens"] for out in outs))
+        assert right[1] < right[0]
+        assert tokens[1] < tokens[0]
+
+
+async def test_auto_1_few_calls_leave_the_search_alone() -> None:
+    stages = []
+    for settings in ('"max_model_calls": 3', '"max_model_calls": 10'):
+        result = (await play("auto", "steps-stream", steps_stream=streamed(settings)))["result"]
+        stages.append({turn["stage"] for turn in result["turns"]} - {""})
+    assert stages == [{"search"}, {"look_up", "sample", "search"}]
+
+
+async def test_auto_2_dear_calls_end_the_run_earlier() -> None:
+    usual = (await play("auto", "steps-stream"))["result"]
+    dear = (await play("auto", "steps-stream", steps_stream=streamed('"call_cost": 0.1')))["result"]
+    assert calls(dear) < calls(usual)
+    assert (usual["outcome"]["status"], dear["outcome"]["status"]) == ("solved", "answered")
+
+
+async def test_auto_3_where_a_sample_is_right_no_tree_grows() -> None:
+    change = ('return "Answer: 13 + 10 + 9 - 4 = 24"', 'return "Answer: (13 - 9) * (10 - 4) = 24"')
+    rows = (await play("auto", "budget-run", budget_script=change))["rows"]
+    assert {(row["stages"], row["calls"], row["status"]) for row in rows} == {("sample", 1, "solved")}
 
 
 async def test_best_of_n_1_a_judge_that_errs_far_makes_more_answers_useless() -> None:
@@ -205,11 +234,8 @@ REPORT = "Write a research report on lithium pollution."
 async def test_lithium_1_what_no_note_says_is_not_reported() -> None:
     ask = (REPORT, "Which remedies for lithium pollution are there?")
     with_note = (await play("lithium", "run", run=ask))["result"]["answer"]
-    names = await play("lithium", "notes")
-    note = 'folder / f"{name}.md").write_text(f"# {name.capitalize()}\\n\\n{text}\\n")'
-    unwritten = (note, note.replace("folder /", 'name != "remedies" and (folder /') + ")")
-    assert "remedies" in names["NOTES"]
-    without = (await play("lithium", "run", notes=(f"({note}", unwritten[1]), run=ask))["result"]["answer"]
+    unwritten = ("in NOTES.items()", "in list(NOTES.items())[:3]")
+    without = (await play("lithium", "run", notes=unwritten, run=ask))["result"]["answer"]
     assert "corpus:remedies.md" in with_note
     assert "corpus:remedies.md" not in without
     assert "Not covered by what was found: remedies" in without
@@ -419,7 +445,7 @@ async def test_team_1_who_is_right_and_stubborn_convinces_the_others() -> None:
 
 
 async def test_team_2_a_debate_takes_more_calls_than_a_supervisor() -> None:
-    names = await play("team", "default-run")
+    names = await play("team", "steps-stream", "default-run")
     assert [names[run]["outcome"]["status"] for run in ("result", "out")] == ["solved", "solved"]
     assert calls(names["out"]) > calls(names["result"])
 
