@@ -190,13 +190,6 @@ class Answering:
         self.reported = values["usage"]
         return {"command": {"resume": resume_values}}
 
-    async def result(self) -> Result:
-        """Return how the run ended."""
-        async for part in self._parts():
-            if isinstance(part, Result):
-                return part
-        raise AssertionError("a run ends with its result")
-
     async def events(self, form: Form) -> AsyncIterator[JsonObject]:
         """Yield the answer in a form, as it happens.
 
@@ -206,7 +199,7 @@ class Answering:
         streamed = StreamedAnswer(self.request.stops)
         for event in form.begin():
             yield event
-        async for part in self._parts():
+        async for part in self.parts():
             for event in self._of_part(part, streamed, form):
                 yield event
 
@@ -234,7 +227,7 @@ class Answering:
         spent = {name: most - self.reported.get(name, 0) for name, most in result.output["usage"].items()}
         return Reply(answer, calls, not calls and _at_limit(result.output), spent)
 
-    async def _parts(self) -> AsyncIterator[Progress | Token | Result]:
+    async def parts(self) -> AsyncIterator[Progress | Token | Result]:
         """Yield the parts of the run, then clean up. If the client leaves, the run stops unless it was to go on."""
         ended = waits = False
         try:
