@@ -1,4 +1,4 @@
-"""Clients of other makers on /v1/responses, as they are published: what they do by default works."""
+"""Clients of other makers on /v1/responses and /v1/messages, as published: what they do by default works."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.studio, pytest.mark.clients, pytest.mark.thorough, pyt
 
 CLIENTS = Path(__file__).parent / "clients"
 NPM = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "openai@7.57.0", "zod@4", "@openai/codex@0.171.0")
-PYPI = ("openai-agents==0.24.0", "pydantic-ai-slim[openai]==2.68.0")
+PYPI = ("anthropic==2.14.0", "openai-agents==0.24.0", "pydantic-ai-slim[openai]==2.68.0")
 CODEX = """
 model = "react"
 model_provider = "reflective"
@@ -95,6 +95,18 @@ def test_pydantics_agents(python: Path, address: str) -> None:
     answers = found(python, CLIENTS / "pydantic_agents.py", address)
     assert answers.pop("form").keys() == {"city"}
     assert answers == {"plain": "Question: Why?", "again": "Question: How?", "tools": BOTH}
+
+
+def test_anthropics_client(python: Path, address: str) -> None:
+    assert found(python, CLIENTS / "anthropic_sdk.py", address) == {
+        "plain": "Question: Why?",
+        "counted": True,
+        "stream": "Question: How?",
+        "blocks": ["thinking", "text"],
+        "reasons": ["end_turn", "end_turn", "tool_use", "end_turn"],
+        "tools": BOTH,
+        "refused": 404,
+    }
 
 
 def test_codex(npm: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
