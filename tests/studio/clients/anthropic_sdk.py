@@ -16,7 +16,7 @@ def create(model: str, *messages: Any, **fields: Any) -> Any:
     return client.messages.create(model=model, max_tokens=500, messages=[*messages], **fields)
 
 
-plain = create("chain_of_thought", {"role": "user", "content": "Why?"}, system="Be brief.", temperature=0)
+plain = create("chain_of_thought", {"role": "user", "content": "Why?"}, system="Be brief.")
 thinking = {"type": "enabled", "budget_tokens": 1024}
 question = [{"role": "user", "content": "How?"}]
 with client.messages.stream(model="chain_of_thought", max_tokens=2048, messages=question, thinking=thinking) as stream:
