@@ -187,6 +187,20 @@ def strategies() -> int:
     return 0
 
 
+@app.command(short_help="Offer the strategies to desktop clients and editors, as tools.")
+def mcp() -> int:
+    """Offer the strategies as tools of the Model Context Protocol, over stdin and stdout, to the client that starts
+    this command."""
+    from reflective_agents.cli.signals import run_until_signal
+    from reflective_agents.state.extras import need
+
+    need("mcp", extra="cli,mcp", purpose="reflect mcp")
+    from reflective_agents.cli.mcp import serve
+
+    run_until_signal(serve)
+    return 0
+
+
 @app.command()
 def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.")] = 20) -> int:
     """List the threads, the one asked last first."""

@@ -50,7 +50,13 @@ class Reply(NamedTuple):
 
 
 class Form(Protocol):
-    """One answer in the words of a protocol. It gets all parts in their order, and yields the events of a stream."""
+    """One answer in the words of a protocol. It gets all parts in their order, and yields the events of a stream.
+
+    Attributes:
+        last: What ends a stream that has not failed.
+    """
+
+    last: str
 
     def begin(self) -> Iterator[JsonObject]:
         """Begin."""
@@ -87,7 +93,11 @@ THREAD = "x-thread-id"
 
 
 async def respond(request: Request, run: "Answering", form: Form) -> Response:
-    """Answer a request with a run that has started, and stop the run if its client leaves."""
+    """Answer a request with a run that has started, and stop the run if its client leaves.
+
+    Raises:
+        Refused: if there is no answer, and it is not streamed.
+    """
     headers = run.headers()
     if run.request.stream:
         return StreamingResponse(stream(run, form), media_type="text/event-stream", headers=headers)
@@ -99,10 +109,7 @@ async def respond(request: Request, run: "Answering", form: Form) -> Response:
     if not answer.done():
         answer.cancel()
     with suppress(asyncio.CancelledError):
-        try:
-            return JSONResponse(await answer, headers=headers)
-        except Refused as refusal:
-            return refusal.response()
+        return JSONResponse(await answer, headers=headers)
     # Nginx's status for a client that has closed its request; nobody reads it.
     return Response(status_code=499)
 
@@ -130,7 +137,8 @@ async def stream(run: "Answering", form: Form, after: int = -1) -> AsyncIterator
             if (number := number + 1) > after:
                 yield form.encode(event)
     else:
-        yield DONE
+        if form.last:
+            yield form.last
 
 
 class Answering:
@@ -192,13 +200,6 @@ class Answering:
         self.reported = values["usage"]
         return {"command": {"resume": resume_values}}
 
-    async def result(self) -> Result:
-        """Return how the run ended."""
-        async for part in self._parts():
-            if isinstance(part, Result):
-                return part
-        raise AssertionError("a run ends with its result")
-
     async def events(self, form: Form) -> AsyncIterator[JsonObject]:
         """Yield the answer in a form, as it happens.
 
@@ -208,7 +209,7 @@ class Answering:
         streamed = StreamedAnswer(self.request.stops)
         for event in form.begin():
             yield event
-        async for part in self._parts():
+        async for part in self.parts():
             for event in self._of_part(part, streamed, form):
                 yield event
 
@@ -236,7 +237,7 @@ class Answering:
         spent = {name: most - self.reported.get(name, 0) for name, most in result.output["usage"].items()}
         return Reply(answer, calls, not calls and _at_limit(result.output), spent)
 
-    async def _parts(self) -> AsyncIterator[Progress | Token | Result]:
+    async def parts(self) -> AsyncIterator[Progress | Token | Result]:
         """Yield the parts of the run, then clean up. If the client leaves, the run stops unless it was to go on."""
         ended = waits = False
         try:
@@ -283,15 +284,15 @@ def identify(request: Request) -> None:
         raise Refused(str(error), status=401, code="invalid_api_key") from error
 
 
-def with_refusals(handler: Handler) -> Handler:
-    """Make a handler require a key, and answer refusals in OpenAI's form."""
+def with_refusals(handler: Handler, refuse: Callable[[Refused], Response] = Refused.response) -> Handler:
+    """Make a handler require a key, and answer refusals in OpenAI's form, or in another one."""
 
     async def answer(request: Request) -> Response:
         try:
             identify(request)
             return await handler(request)
         except Refused as refusal:
-            return refusal.response()
+            return refuse(refusal)
 
     return answer
 

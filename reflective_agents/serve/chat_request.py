@@ -34,7 +34,8 @@ DEFAULTS = {"logprobs": False, "n": 1, "top_logprobs": 0}
 IGNORED = "x-ignored"
 """The header of an answer that names what was not done."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-_PENALTIES = ("presence_penalty", "frequency_penalty")
+_SAMPLING = {"top_p": 1, "top_k": None, "presence_penalty": 0, "frequency_penalty": 0}
+"""Parameters of sampling besides the temperature, with OpenAI's defaults."""
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
 
@@ -154,6 +155,7 @@ class ChatRequest(BaseModel):
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    top_k: Annotated[int, Field(ge=0)] | None = None
     settings: JsonObject = Field(default_factory=dict)
     thread_id: str | None = Field(default=None, min_length=1, max_length=100)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
@@ -195,7 +197,7 @@ class ChatRequest(BaseModel):
 
     def _parameters(self) -> JsonObject:
         """Return the other parameters of sampling that are given, and are not OpenAI's default."""
-        given = {"top_p": (self.top_p, 1), **{name: (getattr(self, name), 0) for name in _PENALTIES}}
+        given = {name: (getattr(self, name), default) for name, default in _SAMPLING.items()}
         return {name: value for name, (value, default) in given.items() if value not in (None, default)}
 
     def _settings(self) -> JsonObject:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from reflective_agents.serve.answering import Answering, Progress, Reply, read_json, respond, with_refusals
+from reflective_agents.serve.answering import DONE, Answering, Progress, Reply, read_json, respond, with_refusals
 from reflective_agents.serve.chat_request import parse
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import ServerApi
@@ -37,6 +37,8 @@ class Completion:
         include_usage: Whether a stream reports what it has cost.
         extra: Fields of the answer and of each chunk, besides those of OpenAI.
     """
+
+    last = DONE
 
     def __init__(self, model: str, extra: Mapping[str, str], *, include_usage: bool = False) -> None:
         self._base = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": model, **extra}

@@ -1,24 +1,30 @@
-"""The strategies as tools of the Model Context Protocol, at `/mcp`: a question in; the answer, outcome and usage out.
+"""The strategies as tools of the Model Context Protocol, at `/mcp`.
 
-No state is kept between two requests, so any process may answer each of them.
+No state is kept between two requests, so any process may answer each of them. Who wants to be told of progress is
+answered with a stream of events, others with a JSON object.
 """
 
-from mcp.server.lowlevel import Server
+from functools import partial
+from uuid import NAMESPACE_URL, uuid5
+
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from reflective_agents.serve.answering import Answering, identify
+from reflective_agents.serve.bodies import replayed
 from reflective_agents.serve.chat_request import ChatMessage, ChatRequest
+from reflective_agents.serve.keys import user_of
+from reflective_agents.serve.mcp_tools import Progress, error_of, mcp_server, result_of
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
-from reflective_agents.serve.runs import ServerApi, failure
+from reflective_agents.serve.runs import Result, ServerApi, Token, failure
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.state.settings import strategy_names
 
-SHOWN = ("answer", "structured_response", "outcome", "usage")
+_TOLD = b'"progressToken"'
 
 
 class Mcp:
@@ -26,60 +32,46 @@ class Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request = Request(scope)
+        request = Request(scope, receive)
         try:
             identify(request)
         except Refused as refusal:
             return await refusal.response()(scope, receive, send)
+        body = await request.body()
+        offered = [name for name in strategy_names() if policy().offers(name)]
+        server = mcp_server(offered, partial(call, request), policy().settings)
         # One for each request: it can be run once only, and the tools need the key of this request.
-        manager = StreamableHTTPSessionManager(_server(request), stateless=True, json_response=True)
+        manager = StreamableHTTPSessionManager(server, stateless=True, json_response=_TOLD not in body)
         async with manager.run():
-            await manager.handle_request(scope, receive, send)
+            await manager.handle_request(scope, replayed(body, receive), send)
 
 
-def _server(request: Request) -> Server[JsonObject, Request]:
-    server: Server[JsonObject, Request] = Server("reflective-agents")
-
-    @server.list_tools()  # type: ignore[no-untyped-call,untyped-decorator]
-    async def list_tools() -> list[Tool]:
-        return [tool(name) for name in strategy_names() if policy().offers(name)]
-
-    @server.call_tool()  # type: ignore[untyped-decorator]
-    async def call_tool(name: str, arguments: JsonObject) -> CallToolResult:
-        return await call(ServerApi(request), name, arguments)
-
-    return server
-
-
-def tool(strategy: str) -> Tool:
-    """Describe a strategy as a tool."""
-    schema = settings_of(strategy)
-    names = ", ".join(schema.model_fields)
-    settings = {"type": "object", "description": f"Settings of the strategy, by their names: {names}."}
-    question = {"type": "string", "description": "The question or the task, whole: the tool sees nothing else."}
-    properties = {"question": question, "settings": settings}
-    input_schema = {"type": "object", "properties": properties, "required": ["question"]}
-    return Tool(name=strategy, description=f"{schema.does} Use it when {schema.use_when}.", inputSchema=input_schema)
-
-
-async def call(api: ServerApi, strategy: str, arguments: JsonObject) -> CallToolResult:
+async def call(request: Request, strategy: str, arguments: JsonObject, progress: Progress) -> CallToolResult:
     """Run a strategy, and return its answer with the outcome and the usage; what fails is an error of the tool."""
-    request = ChatRequest(
+    chat = ChatRequest(
         model=strategy,
         messages=[ChatMessage(role="user", content=arguments["question"])],
         settings=arguments.get("settings") or {},
+        thread_id=_thread(request, strategy, arguments.get("thread")),
     )
-    run = Answering(api, request)
+    run = Answering(ServerApi(request), chat)
     try:
         await run.start()
-        result = await run.result()
-        if refusal := failure(result):
-            raise refusal
+        async for part in run.parts():
+            if isinstance(part, Result):
+                if refusal := failure(part):
+                    return error_of(refusal)
+                return result_of(part.output)
+            if not isinstance(part, Token):
+                await progress(part)
     except Refused as refusal:
-        return CallToolResult(content=[TextContent(type="text", text=str(refusal))], isError=True)
-    output = {name: result.output[name] for name in SHOWN if name in result.output}
-    answer = TextContent(type="text", text=str(output["answer"]))
-    return CallToolResult(content=[answer], structuredContent=output)
+        return error_of(refusal)
+    raise AssertionError("a run ends with its result")
+
+
+def _thread(request: Request, strategy: str, name: str | None) -> str | None:
+    """Return the thread that a user calls by a name: each user has names of his own, and each strategy."""
+    return None if name is None else str(uuid5(NAMESPACE_URL, f"mcp:{user_of(request.headers)}:{strategy}:{name}"))
 
 
 route = Route("/mcp", Mcp())

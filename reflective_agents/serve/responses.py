@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from reflective_agents.serve.answering import (
+    DONE,
     Answering,
     Progress,
     Reply,
@@ -234,6 +235,8 @@ class ResponseForm:
         created_at: When the request came, in seconds since 1970; now by default.
         completed_at: When its run ended; whenever the form does by default.
     """
+
+    last = DONE
 
     def __init__(
         self, key: RunKey, body: ResponsesRequest, created_at: int | None = None, completed_at: int | None = None

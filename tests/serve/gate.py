@@ -56,6 +56,7 @@ async def no_route_starts_what_is_not_offered(address: str, starts: list[tuple[s
                 {**run, "model": CLOSED, "messages": asking()["messages"]},
                 {"model": CLOSED, "messages": asking()["messages"]},
                 {"model": CLOSED, "input": "Why?"},
+                {"model": CLOSED, "messages": asking()["messages"], "max_tokens": 100},
                 {"strategy": CLOSED, "question": "Why?"},
                 [run],
                 {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}},

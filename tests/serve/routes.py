@@ -26,7 +26,8 @@ def _routes(text: str) -> dict[str, set[Route]]:
 
 
 BOTH = _routes("""
-start   POST    /runs /runs/stream /runs/wait /runs/crons /v1/chat/completions /v1/responses /live/threads
+start   POST    /runs /runs/stream /runs/wait /runs/crons /v1/chat/completions /v1/messages /v1/responses
+start   POST    /live/threads
 start   POST    /threads/{thread_id}/runs /threads/{thread_id}/runs/stream /threads/{thread_id}/runs/wait
 start   POST    /threads/{thread_id}/commands /threads/{thread_id}/runs/crons
 start   ANY     /mcp

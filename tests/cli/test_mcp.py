@@ -1,0 +1,62 @@
+"""`reflect mcp`, as a desktop client starts it."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reflective_agents.state.settings import strategy_names
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+
+pytestmark = pytest.mark.process
+OFFLINE = {"model": "offline"}
+
+
+@asynccontextmanager
+async def connected(home: Path) -> "AsyncIterator[ClientSession]":
+    from mcp import ClientSession, StdioServerParameters  # takes seconds to load
+    from mcp.client.stdio import stdio_client
+
+    command = ["-m", "reflective_agents.cli", "mcp"]
+    server = StdioServerParameters(command=sys.executable, args=command, env={"REFLECT_HOME": str(home)})
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+def text(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+async def test_strategies_are_tools_that_tell_their_progress_and_go_on(tmp_path: Path) -> None:
+    told: list[tuple[float, str]] = []
+
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message or ""))
+
+    async with connected(tmp_path) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        settings = tools["lats"].inputSchema["properties"]["settings"]["properties"]
+        assert [*tools] == [*strategy_names()]
+        assert settings["max_expansions"]["maximum"] == 10_000
+        call = {"question": "What is reflexion?", "settings": OFFLINE, "thread": "tides"}
+        first = await session.call_tool("chain_of_thought", call, progress_callback=tell)
+        assert not first.isError
+        assert first.structuredContent
+        assert first.structuredContent["usage"]["model_calls"] == 1
+        assert [number for number, _ in told] == [*range(1, len(told) + 1)]
+        assert (told[0][1].split(":")[0], told[-1][1].split(":")[0]) == ("begin", "end")
+        other = await session.call_tool("reflection", call)
+        assert other.isError
+        assert "tides" in text(other)
+        wrong = await session.call_tool("chain_of_thought", {"question": "Why?", "settings": {"samples": 0}})
+        assert wrong.isError
+        assert "samples" in text(wrong) or "minimum" in text(wrong)
+    async with connected(tmp_path) as session:
+        again = await session.call_tool("chain_of_thought", {**call, "question": "What did I ask?"})
+        assert not again.isError

@@ -1,0 +1,119 @@
+"""What a request to /v1/messages may ask for, and the events of a message."""
+
+from typing import Any
+
+import pytest
+
+from reflective_agents.serve.answering import Reply
+from reflective_agents.serve.messages import MessageForm
+from reflective_agents.serve.messages_request import parse
+from reflective_agents.serve.refusals import Refused
+
+USAGE = {"input_tokens": 3, "output_tokens": 4, "model_calls": 2, "cost": 0.5}
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+ASK = {"role": "user", "content": "Why?"}
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"model": "react", "max_tokens": 100, "messages": [ASK], **fields}
+
+
+def stream(reply: Reply, *texts: str, thinks: bool = False) -> tuple[list[Any], Any]:
+    form = MessageForm("lats", thinks=thinks)
+    events = [*form.begin(), *form.progress({"event": "begin", "strategy": "lats"})]
+    events += [event for text in texts for event in form.text(text)]
+    return [*events, *form.end(reply)], form.whole()
+
+
+def test_an_answer_comes_in_the_order_of_the_protocol() -> None:
+    events, message = stream(Reply("One two.", [], False, USAGE), "One ", "two.")
+    assert [event["type"] for event in events] == [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert events[0]["message"]["content"] == []
+    assert "".join(event["delta"]["text"] for event in events[2:4]) == "One two."
+    assert message["content"] == [{"type": "text", "text": "One two."}]
+    assert (message["stop_reason"], message["usage"]) == ("end_turn", USAGE)
+
+
+def test_what_a_run_does_is_thinking_where_it_is_read() -> None:
+    events, message = stream(Reply("One", [], True, USAGE), "One", thinks=True)
+    assert [block["type"] for block in message["content"]] == ["thinking", "text"]
+    assert [event["index"] for event in events if "index" in event] == [0, 0, 0, 1, 1, 1]
+    assert message["stop_reason"] == "max_tokens"
+
+
+def test_calls_of_tools_are_blocks() -> None:
+    events, message = stream(Reply(None, [CALL, CALL], False, USAGE))
+    use = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Oslo"}}
+    assert (message["content"], message["stop_reason"]) == ([use, use], "tool_use")
+    deltas = [event for event in events if event["type"] == "content_block_delta"]
+    assert [(event["index"], event["delta"]["partial_json"]) for event in deltas] == [
+        (0, '{"city": "Oslo"}'),
+        (1, '{"city": "Oslo"}'),
+    ]
+
+
+def test_an_empty_answer_is_a_text() -> None:
+    assert stream(Reply("", [], False, USAGE))[1]["content"] == [{"type": "text", "text": ""}]
+
+
+def test_a_failure_is_an_error_of_the_protocol() -> None:
+    [event] = MessageForm("lats").fail(Refused("No.", status=429))
+    assert event == {"type": "error", "error": {"type": "rate_limit_error", "message": "No."}}
+
+
+def test_blocks_are_messages() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    use = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Oslo"}}
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": ""}
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "20"}]}
+    conversation = [
+        {"role": "user", "content": [{"type": "text", "text": "Why?"}, {"type": "image", "source": source}]},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "So."}, use]},
+        {"role": "user", "content": [result]},
+    ]
+    chat = parse(body(messages=conversation, system=[{"type": "text", "text": "Be brief."}])).chat()
+    assert [message["role"] for message in chat.question()] == ["system", "user", "assistant", "tool"]
+    assert chat.question()[1]["content"][1]["image_url"]["url"] == "data:image/png;base64,AAAA"
+    assert chat.question()[2]["tool_calls"][0]["function"] == CALL["function"]
+    assert chat.tool_results() == {"call_1": "20"}
+
+
+def test_settings_are_those_of_chat_completions() -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    choice = {"type": "any", "disable_parallel_tool_use": True}
+    thinking = {"type": "enabled", "budget_tokens": 2048}
+    fields = {"tools": [tool], "tool_choice": choice, "thinking": thinking, "temperature": 0, "top_k": 5}
+    assert parse(body(**fields, metadata={"user_id": "a"})).chat().context() == {
+        "max_answer_tokens": 100,
+        "client_tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "call_client_tool": True,
+        "parallel_calls": False,
+        "thinking": "low",
+        "temperature": 0,
+        "model_parameters": {"top_k": 5},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools"),
+        ({"mcp_servers": []}, "mcp_servers"),
+        ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "messages.0.content"),
+        ({"messages": []}, "messages"),
+        ({"temperature": 3}, "temperature"),
+        ({"max_tokens": None}, "max_tokens"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: str) -> None:
+    with pytest.raises(Refused) as refused:
+        parse(body(**fields)).chat()
+    assert (refused.value.param or "").startswith(param)
