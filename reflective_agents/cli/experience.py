@@ -26,7 +26,7 @@ Name = Annotated[str, typer.Argument(help="The name that runs learn under (--exp
 Id = Annotated[str, typer.Argument(help="Its id, as `reflect experience list` shows it.", show_default=False)]
 User = Annotated[str | None, typer.Option(help="Whose items, on a server that knows its users.")]
 Vectors = Annotated[str | None, typer.Option("--embeddings", help="What its vectors are made with, as for a run.")]
-Text = Annotated[str | None, typer.Option(help="What it says from now on.")]
+Text = Annotated[str | None, typer.Option(help="The new text.")]
 
 app = typer.Typer(rich_markup_mode=None, help="Look at what runs have learned under a name, and change it.")
 
@@ -104,7 +104,7 @@ def forget(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Forget an item for good, or all of them."""
+    """Delete an item for good, or all of them."""
     if (id is None) != everything:
         raise Misuse("name the item that is to be forgotten, or --all")
 
@@ -149,7 +149,7 @@ def import_(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Add items under their ids; those that are known already are left as they are."""
+    """Add items under their ids; existing ones stay as they are."""
     from reflective_agents.memory.exchange import import_items
 
     lines = _lines(file)
@@ -165,7 +165,7 @@ def merge(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Add items; those that say the same in the same words as a known one count for that."""
+    """Add items; those in the same words as an existing one are counted with it."""
     from reflective_agents.memory.exchange import merge_items, read_items
 
     others = read_items(_lines(file))
