@@ -99,11 +99,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         tree, day = Path(folder, "tree.html"), Path(folder, "day.html")
         tree.write_text(page(picture(result, "lats", LatsContext.model_validate(SETTINGS).exploration_weight)), "utf-8")
-        reflect = Path(sys.executable).with_name("reflect")
-        command = [str(reflect), "town", "--model", "offline", "--html", str(day)]
-        subprocess.run(
-            command, check=True, cwd=folder, env={**os.environ, "XDG_DATA_HOME": folder}, capture_output=True
-        )
+        command: list[str | Path] = [Path(sys.executable).with_name("reflect"), "town", "--html", day]
+        environment = {**os.environ, "XDG_DATA_HOME": folder, "MODEL": "offline"}
+        subprocess.run(command, check=True, cwd=folder, env=environment, capture_output=True)
         photograph(tree, DOCS / "tree.png", DESK)
         photograph(tree, DOCS / "tree-phone.png", PHONE)
         photograph(day, DOCS / "day.png", DESK)

@@ -177,8 +177,8 @@ class Context(BaseSettings):
     fallback_models: Models = Field(
         default=None,
         max_length=10,
-        description='Models to ask, in turn, where one fails: ["openai:<model>", "<provider>:<model>"]. The one that '
-        "failed is asked again after a minute.",
+        description='Models to try in turn when one fails: ["openai:<model>", "<provider>:<model>"]. A model that '
+        "failed is tried again after a minute.",
     )
     max_model_calls: int = Field(
         default=150, ge=1, le=100_000, description="Most requests to models in one run, retries included."
@@ -191,7 +191,7 @@ class Context(BaseSettings):
         gt=0,
         le=1_000_000,
         allow_inf_nan=False,
-        description="Most dollars that one run may cost. Default: any number.",
+        description="Most dollars that one run may cost. Default: unlimited.",
     )
     prices: Annotated[Prices, OPERATOR] = Field(
         default=None,
@@ -203,12 +203,13 @@ class Context(BaseSettings):
         ge=512,
         le=10_000_000,
         description="Most tokens of a model's context that are used, prompt and answer together. Default: what its "
-        "profile, or an error of its server, says; Ollama's num_ctx has to be given, since it cuts without a word.",
+        "profile or an error of its server says; with Ollama set it to num_ctx, beyond which prompts are cut "
+        "silently.",
     )
     compact: Annotated[Literal["auto", "off"], InRuns("give create_agent LangChain's SummarizationMiddleware")] = Field(
         default="auto",
-        description="Whether the oldest turns of a conversation that does not fit into the context are summarised "
-        "('auto'), or it is sent as it is ('off').",
+        description="What happens to a conversation that does not fit into the context: its oldest turns are "
+        "summarised ('auto'), or it is sent as it is ('off').",
     )
     compact_model: Annotated[Model, only_with("compact", "auto"), InRuns("a middleware compacts nothing")] = Field(
         default=None, description="Model that summarises the oldest turns. Default: the same as model."
@@ -217,8 +218,8 @@ class Context(BaseSettings):
         default=0.2,
         gt=0,
         le=1,
-        description="Share of the calls, tokens and money left to a run that one compaction may spend; of a thread "
-        "that takes more to read, long messages are shortened.",
+        description="Share of the calls, tokens and money left to a run that one compaction may spend; if the thread "
+        "takes more to read, its long messages are shortened.",
     )
     max_seconds: float = Field(
         default=900, gt=0, le=604_800, description="Longest working time of one run, in seconds."
@@ -228,7 +229,7 @@ class Context(BaseSettings):
     )
     call_timeout: float = Field(default=120, gt=0, le=3600, description="Longest time one call may take, in seconds.")
     temperature: float | None = Field(
-        default=None, ge=0, le=2, description="Temperature of the models. Default: as their servers have it."
+        default=None, ge=0, le=2, description="Temperature of the models. Default: what their servers do."
     )
     judge_temperature: Annotated[
         float | None, Applies("in strategies with a judge or a critic", lambda settings: settings.judges)
@@ -248,17 +249,17 @@ class Context(BaseSettings):
     )
     prompts: Annotated[JsonObject | str | None, NoDecode, BeforeValidator(_is_prompts), Operator(_no_path)] = Field(
         default=None,
-        description='Prompts in other words, by their names in prompts/: {"react.TOOLS": "..."}; or a folder with a '
-        "file <name>.txt for each. A text takes the place of the system message.",
+        description='Your own wording of prompts, by their names in prompts/: {"react.TOOLS": "..."}; or a folder with '
+        "a file <name>.txt for each. A text replaces the system message.",
     )
     structured: Structured | None = Field(
         default=None,
         description="How structured output is asked for: 'json_schema' (the server's own), 'tool' (a forced tool) or "
-        "'text'. Default: as the model can, which is learned.",
+        "'text'. Default: whatever the model can do, which is found out.",
     )
     thinking: Thinking | None = Field(
         default=None,
-        description="How much a model that thinks does so before it answers. Default: as its server has it.",
+        description="How much a reasoning model thinks before it answers. Default: what its server does.",
     )
     language: Annotated[str | None, TEXT] = Field(
         default=None,
@@ -288,8 +289,8 @@ class Context(BaseSettings):
         Literal["verified", "judged"], only_with("experience"), InRuns("a middleware keeps no lessons")
     ] = Field(
         default="verified",
-        description="Which runs teach: those whose answer something has verified or refused ('verified'), or also "
-        "others, of which the model judges for itself whether they succeeded ('judged').",
+        description="Which runs to learn from: only those whose answer something verified or refused ('verified'), "
+        "or also those whose success the model judges for itself ('judged').",
     )
     memory_size: Annotated[
         int,

@@ -102,7 +102,8 @@ class SourcedContext(Context):
     verify_sources: Annotated[bool, _VERIFIED, ON_OPEN_QUESTIONS] = Field(
         default=True,
         description="Whether a model checks, with one more call, that the cited sources support each fact of the "
-        "answer; a sentence that they do not support is revised once. Not where something else verifies the answer.",
+        "answer; a sentence that they do not support is revised once. Skipped where something else verifies the "
+        "answer.",
     )
     judge_model: Model = Field(
         default=None,
@@ -232,7 +233,7 @@ class ToolsContext(SearchContext):
     tools: Annotated[Tools, ON_OPEN_QUESTIONS, WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
-        description="In Python: tools beside the search; one takes the place of ours of the same name.",
+        description="In Python: tools beside the search; yours replace built-in ones of the same name.",
     )
 
 
@@ -265,8 +266,8 @@ class StepsContext(Context):
     acting: Annotated[Acting, WITHOUT_OWN_AGENT, _NOT_ON_PAPER] = Field(
         default="auto",
         description="How steps are asked for: 'tools' (native calls), 'schema' (a JSON object that the server holds "
-        "the model to), 'text' (text, in turns) or 'paper' (one long text, as in the papers). Default: as the model "
-        "can, which is learned.",
+        "the model to), 'text' (text, in turns) or 'paper' (one long text, as in the papers). Default: whatever the "
+        "model can do, which is found out.",
     )
 
 
@@ -317,8 +318,8 @@ class ChoosingContext(Context):
 
     choose: Literal["score", "pairs"] = Field(
         default="score",
-        description="How the answer is chosen: by its score (a reward, a verifier, a judge), of equals the most "
-        "frequent; or by pairs: a judge compares answers that nothing has verified, two at a time, in both orders.",
+        description="How the answer is chosen: by its score (a reward, a verifier, a judge), the most frequent of "
+        "equals; or by pairs: a judge compares answers that nothing has verified, two at a time, in both orders.",
     )
     comparisons: Annotated[int, only_with("choose", "pairs")] = Field(
         default=10, ge=1, le=200, description="Most comparisons, of two calls each, as far as the limits allow them."
@@ -353,10 +354,10 @@ class TreeContext(TaskContext):
     )
     max_expansions: int = Field(default=10, ge=0, le=10_000, description="Most expansions in one run.")
     max_depth: int = Field(
-        default=5, ge=1, le=100, description="Deepest a node may lie below the root of the tree; its children are at 1."
+        default=5, ge=1, le=100, description="Greatest depth of a node of the tree; the root's children are at 1."
     )
     parallel: int = Field(
-        default=1, ge=1, le=64, description="Expansions in flight at once; with 1 and a seed the tree is the same."
+        default=1, ge=1, le=64, description="Expansions in flight at once; with 1 and a seed, runs grow the same tree."
     )
     min_score: float = Field(
         default=0.7,

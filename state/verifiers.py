@@ -55,9 +55,9 @@ class VerifiedContext(Context):
     verifiers: Verifiers = Field(
         default=[],
         max_length=MOST,
-        description='What says whether an answer is good: [{"pattern": "^[A-Z]"}, {"max_words": 100}, {"schema": '
-        '{...}}, {"rubric": ["It names a price."]}]; in Python also functions (request, answer) -> bool, score or '
-        "feedback.",
+        description='Checks that decide whether an answer is good: [{"pattern": "^[A-Z]"}, {"max_words": 100}, '
+        '{"schema": {...}}, {"rubric": ["It names a price."]}]; in Python also functions (request, answer) -> bool, '
+        "score or feedback.",
     )
     threshold: Annotated[float, only_with("verifiers")] = Field(
         default=1.0, gt=0, le=1, description="Lowest score at which a verifier accepts an answer."

@@ -23,7 +23,7 @@ COLUMNS = ("id", "seen", "solved", "failed", "status", "title", "applies when")
 Name = Annotated[str, typer.Argument(help="The name that runs learn under (--experience).", show_default=False)]
 Id = Annotated[str, typer.Argument(help="Its id, as `reflect experience list` shows it.", show_default=False)]
 User = Annotated[str | None, typer.Option(help="Whose items, on a server that knows its users.")]
-Text = Annotated[str | None, typer.Option(help="What it says from now on.")]
+Text = Annotated[str | None, typer.Option(help="The new text.")]
 
 app = typer.Typer(rich_markup_mode=None, help="Look at what runs have learned under a name, and change it.")
 
@@ -101,7 +101,7 @@ def forget(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Forget an item for good, or all of them."""
+    """Delete an item for good, or all of them."""
     if (id is None) != everything:
         raise Misuse("name the item that is to be forgotten, or --all")
 
@@ -142,7 +142,7 @@ def import_(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Add items under their ids; those that are known already are left as they are."""
+    """Add items under their ids; existing ones stay as they are."""
     from reflective_agents.memory.exchange import import_items
 
     given = read_lines(file)
@@ -158,7 +158,7 @@ def merge(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Add items; those that say the same in the same words as a known one count for that."""
+    """Add items; those in the same words as an existing one are counted with it."""
     from reflective_agents.memory.exchange import merge_items, read_items
 
     others = read_items(read_lines(file))

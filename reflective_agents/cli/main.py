@@ -203,7 +203,7 @@ def mcp() -> int:
 
 @app.command()
 def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.")] = 20) -> int:
-    """List the threads, the one asked last first."""
+    """List the threads, the latest first."""
     from reflective_agents.cli.threads import list_threads
 
     return list_threads(limit)
@@ -213,7 +213,9 @@ def threads(limit: Annotated[int, typer.Option(min=1, help="Most threads listed.
 def compare(
     runs: Annotated[
         list[str],
-        typer.Argument(help="Folders of `reflect eval`, or how their names begin; the first is what the others meet."),
+        typer.Argument(
+            help="Run folders of `reflect eval`, or the beginnings of their names; the first is the baseline."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with every task, too.")] = None,
@@ -236,7 +238,7 @@ def dataset(
     file: Annotated[Path, typer.Argument(help="The file of tasks, as for reflect eval.")],
     to: Annotated[Literal["langsmith", "inspect"], typer.Option(help="The form that is written.")],
     form: Annotated[str | None, typer.Option("--format", help="The form of the file, if not that of its rows.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Write so many tasks at most.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Write at most this many tasks.")] = None,
     shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="In a random order, the same for a seed.")] = None,
 ) -> int:
     """Write a data set to stdout in the form of LangSmith or inspect_ai, as JSON Lines."""
@@ -279,7 +281,7 @@ def tree(
         str | None, typer.Option(metavar="FILE|-", help="The best trajectory as an example in JSONL, if it is solved.")
     ] = None,
     min_score: Annotated[
-        float | None, typer.Option(min=0, max=1, help="With --finetune: take it from this score on, solved or not.")
+        float | None, typer.Option(min=0, max=1, help="With --finetune: the lowest score to take, solved or not.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
 ) -> int:
@@ -290,18 +292,18 @@ def tree(
     return show(TreeRequest(run, as_json, as_mermaid, html, preferences, pairs, margin, finetune, min_score, force))
 
 
-@app.command(short_help="Change a tree search, and let it go on.")
+@app.command(short_help="Steer a tree search: prune, rescore, hint, stop, fork.")
 def steer(
     thread: Annotated[str, typer.Argument(help="The thread of a tree search, paused or ended.")],
     change: Annotated[Literal["prune", "rescore", "hint", "more", "stop", "fork"], typer.Argument(help="What to do.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENTS...", help="See below.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
 ) -> int:
-    """Take a tree search by the hand, and let it go on: give nodes up, set a score, hint, ask for more, stop, or fork.
+    """Steer a paused or finished tree search: prune nodes, set a score, give a hint, ask for more, stop, or fork.
 
-    prune NODE...: nothing is expanded or answered with there.  rescore NODE SCORE: 0..1, as if the judge had said so.
-    hint NODE TEXT: all prompts there and below show it.  more NUMBER [LIMIT=NUMBER...]: so many more expansions, such
-    as more 5 max_model_calls=40.  stop: answer now.  fork STEP: go on from an earlier step of its log.
+    prune NODE...: neither expanded nor answered with.  rescore NODE SCORE: 0..1, as if the judge had said so.
+    hint NODE TEXT: shown in all prompts there and below.  more NUMBER [LIMIT=NUMBER...]: this many more expansions,
+    such as more 5 max_model_calls=40.  stop: answer now.  fork STEP: go on from an earlier step of its log.
     """
     from reflective_agents.cli.steer import steer as run
 
@@ -315,7 +317,7 @@ def town(
     ] = None,
     thread: Annotated[str | None, typer.Option(help="Name of the run, to find it again.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a day that was interrupted.")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Play nothing: show --thread, else the last day.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show a day that was played: --thread, else the last.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for programs.")] = False,
     html: Annotated[str | None, typer.Option(metavar="FILE|-", help="The day as one page, without network.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,

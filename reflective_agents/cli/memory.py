@@ -95,7 +95,7 @@ def forget(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Forget a memory for good, or all of them. What rests on it is listed, and stays unless you say so.
+    """Delete a memory for good, or all of them. What rests on it is listed, and stays unless you say so.
 
     Threads keep the conversations themselves.
     """
@@ -133,7 +133,7 @@ def forget(
 @app.command()
 def edit(
     id: Id,
-    text: Annotated[str, typer.Argument(help="What it says from now on.", show_default=False)],
+    text: Annotated[str, typer.Argument(help="The new text.", show_default=False)],
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
@@ -173,7 +173,7 @@ def import_(
     user: User = None,
     embeddings: Vectors = None,
 ) -> int:
-    """Add exported memories under their ids; those that are known already are left as they are."""
+    """Add exported memories under their ids; existing ones stay as they are."""
     from reflective_agents.memory.transfer import import_jsonl
 
     given = read_lines(file)

@@ -141,7 +141,7 @@ def option(name: str, field: FieldInfo) -> inspect.Parameter:
         negative = f"--no-{flag[2:]}"
         words = f"{words} Default: {flag if field.default else negative}."
         return parameter(name, bool | None, typer.Option(f"{flag}/{negative}", help=words, rich_help_panel=group))
-    if field.default is not None:
+    if field.default not in (None, [], {}) and "Default: " not in str(words):
         words = f"{words} Default: {field.default}."
     info = typer.Option(flag, help=words, metavar=metavar_of(field), rich_help_panel=group)
     return parameter(name, str | None, info)

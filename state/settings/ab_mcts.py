@@ -13,7 +13,7 @@ class AbMctsContext(ChoosingContext, ToolsContext, StepsContext, TreeContext):
     """Settings of `graphs.ab_mcts`."""
 
     does: ClassVar[str] = "Searches whole answers, wider or deeper as it pays; among several models too."
-    use_when: ClassVar[str] = "answers can be criticised and improved, and it is not known which of both helps more"
+    use_when: ClassVar[str] = "it is unclear whether new answers or better versions of old ones help more"
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 

@@ -13,7 +13,7 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
     """Settings of `graphs.aggregation`."""
 
     does: ClassVar[str] = "Samples several answers, and merges groups of them into better ones, round after round."
-    use_when: ClassVar[str] = "partly right answers can be merged, also those of several models"
+    use_when: ClassVar[str] = "partly right answers can be merged, also from several models"
 
     population: int = Field(default=4, ge=1, le=100, description="Answers of a round (N).")
     group: Annotated[int, Applies("with rounds above 1", lambda settings: settings.rounds > 1)] = Field(
@@ -36,7 +36,8 @@ class AggregationContext(ChoosingContext, SourcedContext, TaskContext):
         default=None,
         min_length=1,
         max_length=20,
-        description='Several models that write the answers in turns, and model merges the last: ["openai:<model>", '
+        description="Several models that write the answers in turns, which model merges in the end: "
+        '["openai:<model>", '
         '"<provider>:<model>"] (Mixture-of-Agents). Default: model alone.',
     )
     max_queries: Annotated[int, Applies("where something is looked up", lambda settings: settings.looks_up)] = Field(

@@ -27,7 +27,7 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
     """Settings of `graphs.auto`: its own, and those of its tree search, which is LATS."""
 
     does: ClassVar[str] = "Begins cheap, and goes up to evidence, tree search and trials as long as it pays."
-    use_when: ClassVar[str] = "you want the best answer for your budget, and not to choose among strategies"
+    use_when: ClassVar[str] = "you want the best answer for your budget without choosing a strategy"
 
     samples: int = Field(
         default=3, ge=1, le=1000, description="Whole answers sampled at first, if the budget leaves room for more."
@@ -36,13 +36,13 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
         default=0.9,
         gt=0.5,
         lt=1,
-        description="Chance that the answer that leads is the model's most frequent one, from which on a vote is safe.",
+        description="Probability that the leading answer is the model's most frequent one, at which a vote is safe.",
     )
     call_cost: float = Field(
         default=0.01,
         ge=0,
         le=1,
-        description="What a model call costs, where a right answer is worth 1: a call that is expected to gain less is "
+        description="Cost of a model call, where a right answer is worth 1: a call that is expected to gain less is "
         "not made.",
     )
     ladder: Models = Field(
@@ -53,7 +53,7 @@ class AutoContext(ChoosingContext, LatsContext, SourcedContext):
         "next takes over where nothing accepts the answers of the one before, or they do not agree. Default: model.",
     )
     selection: Annotated[Literal["uct", "gumbel"], Applies("in lats", lambda _: False)] = Field(
-        default="uct", description="In lats alone: here the search widens, by UCT."
+        default="uct", description="For lats only: here the search widens, by UCT."
     )
     max_rounds: int = Field(default=1, ge=0, le=100, description="Most revisions after looking things up; 0 for none.")
     max_trials: int = Field(

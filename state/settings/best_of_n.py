@@ -19,7 +19,7 @@ class BestOfNContext(ChoosingContext, AgentContext, ToolsContext, StepsContext, 
     """Settings of `graphs.best_of_n`."""
 
     does: ClassVar[str] = "Samples several trajectories, each to its end; a judge takes the best."
-    use_when: ClassVar[str] = "a plain baseline is wanted that every search has to beat"
+    use_when: ClassVar[str] = "you want a plain baseline that every search has to beat"
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
 
@@ -31,8 +31,8 @@ class BestOfNContext(ChoosingContext, AgentContext, ToolsContext, StepsContext, 
         ),
     ] = Field(  # type: ignore[assignment]
         default="score",
-        description="How the answer is chosen: by its score (a reward, a verifier, a judge), of equals the most "
-        "frequent; by pairs: a judge compares answers that nothing has verified, two at a time, in both orders; or "
+        description="How the answer is chosen: by its score (a reward, a verifier, a judge), the most frequent of "
+        "equals; by pairs: a judge compares answers that nothing has verified, two at a time, in both orders; or "
         "by agreement, for programs: the model writes tests, and the group of programs that pass the same ones is "
         "best that has most programs times most tests.",
     )

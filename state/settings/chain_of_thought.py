@@ -21,16 +21,16 @@ class ChainOfThoughtContext(ActingContext):
         default=None,
         gt=0.5,
         lt=1,
-        description="Chance that the answer that leads is the model's most frequent one, from which on no more are "
-        "sampled. Default: all samples are.",
+        description="Probability that the leading answer is the model's most frequent one, at which sampling stops. "
+        "Default: all samples are drawn.",
     )
     batch: Annotated[int, only_with("confidence")] = Field(
-        default=5, ge=1, le=1000, description="Answers sampled at once under confidence; without it all are."
+        default=5, ge=1, le=1000, description="Answers sampled at once with confidence; without it, all of them."
     )
     votes: Literal["equal", "likelihood"] = Field(
         default="equal",
-        description="What the vote of a sample weighs: the same as any other, or the mean probability of its tokens, "
-        "where the provider tells it.",
+        description="How much the vote of a sample counts: the same as any other, or the mean probability of its "
+        "tokens, where the provider reports it.",
     )
 
     @property

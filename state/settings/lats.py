@@ -55,7 +55,7 @@ class LatsContext(ToolsContext, StepsContext, BranchingContext):
         ge=1,
         le=10_000,
         description="Most rollouts in one run (K): an expansion and its simulation. "
-        "Default: 50 in an environment, else any number.",
+        "Default: 50 in an environment, else unlimited.",
     )
     expand_from: float = Field(
         default=0.0,

@@ -28,22 +28,22 @@ class MemoryContext(SourcedContext, VerifiedContext):
         default=10,
         ge=0,
         le=100,
-        description="Most memories that an answer is given. Facts that still hold come first and may be more: then "
-        "a third of so many is left for the rest. 0 shows nothing.",
+        description="Most memories that an answer is given. Facts that still hold come first; if they are more than "
+        "this, a third of this number is left for the rest. 0 shows nothing.",
     )
     fact_tokens: int | None = Field(
         default=None,
         ge=0,
         le=1_000_000,
-        description="Most tokens, one for two bytes, of the facts that come first; a quarter of a prompt at most. "
+        description="Most tokens, of two bytes each, of the facts that come first; at most a quarter of a prompt. "
         "Default: 4000; 0 as in the paper.",
     )
     memory_queries: Annotated[int, only_with("retrieved")] = Field(
         default=0,
         ge=0,
         le=MOST_LOOK_UPS,
-        description="Most further look-ups that the model formulates from a message, in one call more; each memory "
-        "counts at its best rank. 0 looks up the message alone.",
+        description="Most extra look-ups that the model derives from a message, with one more call; each memory "
+        "counts at its best rank. 0 looks up only the message.",
     )
     ranking: Annotated[Rankings, Replication("Generative Agents")] = Field(
         default="hybrid",

@@ -13,7 +13,7 @@ class RapContext(BranchingContext, SourcedContext):
 
     does: ClassVar[str] = "Plans with the model as its own model of the world, and weighs the answers of all paths."
     use_when: ClassVar[str] = (
-        "a question falls into smaller ones, or actions have to be planned before any is carried out"
+        "a question breaks down into smaller ones, or actions must be planned before any is carried out"
     )
 
     task_presets: ClassVar[Preset] = {"max_depth": 7}
@@ -33,13 +33,13 @@ class RapContext(BranchingContext, SourcedContext):
         default=0.5,
         ge=0,
         le=1,
-        description="What the reward of a step, r0 ** alpha * r1 ** (1 - alpha), makes of the likelihood of the action "
-        "(r0); the rest is the confidence in the predicted state (r1).",
+        description="Weight of the action's likelihood (r0) in the reward of a step, r0 ** alpha * r1 ** (1 - "
+        "alpha); the rest is that of the confidence in the predicted state (r1).",
     )
     action_reward: Annotated[Literal["likelihood", "judge"] | None, Replication("RAP")] = Field(
         default=None,
-        description="r0: the likelihood of the action, from log probabilities or else its share of the samples; or how "
-        "useful a judge holds it to be. Default: log probabilities where the provider gives them, else the judge.",
+        description="r0: the likelihood of the action, from log probabilities or else its share of the samples; or "
+        "how useful a judge thinks it is. Default: log probabilities where the provider gives them, else the judge.",
     )
     grading: Literal["each", "together"] = Field(
         default="together", description="Judge each action in a call of its own, or all actions in one call."

@@ -35,11 +35,11 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
     tools: Annotated[Tools, _AS_CALLS, WITHOUT_OWN_AGENT] = Field(
         default_factory=list,
         exclude=True,
-        description="In Python: tools beside the search, or beside the actions of an environment; one takes the place "
-        "of ours of the same name.",
+        description="In Python: tools beside the search, or beside the actions of an environment; yours replace "
+        "built-in ones of the same name.",
     )
     step_samples: int = Field(
-        default=1, ge=1, le=100, description="Next steps sampled at once; the one that most of them want is taken."
+        default=1, ge=1, le=100, description="Next steps sampled at once; the most frequent one is taken."
     )
     call_client_tool: Annotated[bool, _WITH_CLIENT_TOOLS, WITHOUT_OWN_AGENT] = Field(
         default=False, description="Whether the next step has to call one of the client_tools."
@@ -55,7 +55,7 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
         default=2,
         ge=1,
         le=1000,
-        description="Most steps in a row that may bring what the same action has brought before; it is told so.",
+        description="Most steps in a row whose action only brings what it brought before; the model is told.",
     )
     answer_at_limit: bool = Field(
         default=True,

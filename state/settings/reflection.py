@@ -33,15 +33,15 @@ class ReflectionContext(AgentContext, VerifiedContext):
     critic_tools: Annotated[CriticTools, only_with("critic", "model")] = Field(
         default=[],
         max_length=MOST,
-        description="What the critic looks things up and calculates with before it judges: search, calculator; in "
-        "Python also tools and functions.",
+        description="Tools that the critic may use before it judges: search, calculator; in Python also your own "
+        "tools and functions.",
     )
     max_rounds: int = Field(default=3, ge=1, le=100, description="Most drafts written for one request.")
     min_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Verifier: the draft has at least so many words."
+        default=None, ge=1, le=100_000, description="Verifier: the draft has at least this many words."
     )
     max_words: int | None = Field(
-        default=None, ge=1, le=100_000, description="Verifier: the draft has at most so many words."
+        default=None, ge=1, le=100_000, description="Verifier: the draft has at most this many words."
     )
     generate_prompt: Annotated[
         str | None, TEXT, WITHOUT_OWN_AGENT, InRuns("the agent has a system prompt of its own")

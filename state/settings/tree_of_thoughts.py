@@ -12,7 +12,7 @@ class TreeOfThoughtsContext(ToolsContext, StepsContext, BranchingContext):
     """Settings of `graphs.tree_of_thoughts`. The games of the paper have the paper's settings."""
 
     does: ClassVar[str] = "Plans, compares the plans, and goes on from the best, level by level or depth first."
-    use_when: ClassVar[str] = "an answer needs a plan, or a puzzle has many steps of which few can be right"
+    use_when: ClassVar[str] = "an answer needs a plan, or few of a puzzle's many possible steps are right"
 
     task_presets: ClassVar[Preset] = {
         "n": 3,
@@ -38,7 +38,7 @@ class TreeOfThoughtsContext(ToolsContext, StepsContext, BranchingContext):
         default=2,
         ge=1,
         le=100,
-        description="Deepest a node may lie; for open questions plans lie at 1, and answers below.",
+        description="Greatest depth of a node; for open questions plans are at 1, and answers below.",
     )
     parallel: int = Field(
         default=1,

@@ -18,7 +18,7 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     """Settings of `graphs.trials`."""
 
     does: ClassVar[str] = "Tries a task several times, and learns from each failure."
-    use_when: ClassVar[str] = "success can be told: by tests, by a reward, or by a judge"
+    use_when: ClassVar[str] = "success can be recognised: by tests, by a reward, or by a judge"
     searches: ClassVar[bool] = True
     cites: ClassVar[bool] = False
 
@@ -57,12 +57,12 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
     max_trials: int = Field(default=3, ge=1, le=100, description="Most trials of one task.")
     reflection: Annotated[
         Literal["none", "last_attempt", "reflexion", "last_attempt_and_reflexion"], Replication("Reflexion")
-    ] = Field(default="reflexion", description="What the next trial is told of the earlier ones.")
+    ] = Field(default="reflexion", description="What the next trial is told about the earlier ones.")
     evaluator: Literal["environment", "exact_match", "judge"] | None = Field(
         default=None,
         description="Who says whether a trial has solved the task: the environment's reward, exact match with the "
         "task's right answer, or a judge that never sees it. Default: the environment if there is one, else the "
-        "verifiers, else the judge. Verifiers have to accept what the others do.",
+        "verifiers, else the judge. Verifiers, if there are any, must accept the answer too.",
     )
     judge_model: Annotated[Model, _JUDGED] = Field(
         default=None,
@@ -70,5 +70,5 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
         description="Model of the judge. Default: the same as model.",
     )
     min_score: Annotated[float, _JUDGED] = Field(
-        default=0.7, ge=0, le=1, description="Lowest score at which the judge's word counts."
+        default=0.7, ge=0, le=1, description="Lowest score at which the judge's verdict counts."
     )
