@@ -25,6 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from reflective_agents.models.providers import choose_model
+from reflective_agents.nodes.evidence.long_questions import is_text
 from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
 from reflective_agents.serve.answering import identify, read_json
 from reflective_agents.serve.chat_request import check_settings
@@ -189,7 +190,8 @@ def _status(thread: sdk.Thread, run: sdk.Run | None) -> str:
 
 
 def _title(run: sdk.Run) -> str:
-    return next((given.text[:_TITLE] for given in messages_given(run) if given.type == "human"), "")
+    questions = (given for given in messages_given(run) if given.type == "human" and not is_text(given))
+    return next((question.text[:_TITLE] for question in questions), "")
 
 
 async def ask(request: Request) -> Response:

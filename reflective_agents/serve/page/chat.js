@@ -27,6 +27,7 @@ function partsOf(message, edit) {
     return [el("details", {}, el("summary", { dir: "auto" }, name), el("div", TEXT, message.text))];
   }
   if (message.type === "ai") return answerParts(message);
+  if (message.type !== "human") return [el("div", { class: "who" }, message.type), el("div", TEXT, message.text)];
   const button = el("button", { type: "button", class: "quiet" }, "Edit and ask again");
   button.addEventListener("click", () => edit(message));
   return [el("div", { class: "who" }, "You", button), el("div", TEXT, message.text)];
@@ -68,7 +69,9 @@ async function showSource(source) {
   address.replaceChildren(isAddress(source.url) ? link(withFragment(source), [source.url]) : source.url);
   place.replaceChildren("…");
   if (!dialog.open) dialog.showModal();
+  dialog.shows = source;
   const passages = await get(`threads/${open.id}/passages?url=${encodeURIComponent(source.url)}`);
+  if (dialog.shows !== source) return;
   const none = "What the run has read there is not kept.";
   place.replaceChildren(...(passages.length ? passages : [none]).map((text) => el("p", { dir: "auto" }, highlighted(text, source.words))));
   place.querySelector("mark")?.scrollIntoView({ block: "center" });
