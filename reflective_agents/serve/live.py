@@ -47,11 +47,15 @@ from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, o
 from reflective_agents.viewer.page import VIEWER, Page, assets, page
 
 _FOLDER = Path(__file__).parent / "page"
-_SCRIPTS = ("api.js", "growing.js", "form.js", "markdown.js", "chat.js", "files.js", "steering.js", "live.js")
+_STYLES = ("chat.css", "live.css")
+_SCRIPTS = (
+    *("api.js", "growing.js", "form.js", "files.js", "markdown.js", "chat.js"),
+    *("conversations.js", "steering.js", "live.js"),
+)
 _SHELL = Page(
     _FOLDER / "live.html",
     "Reflective agents, live",
-    styles=(_FOLDER / "live.css",),
+    styles=tuple(_FOLDER / name for name in _STYLES),
     scripts=(*assets(VIEWER, "elements.js"), *(_FOLDER / name for name in _SCRIPTS)),
     rules=("connect-src 'self'", "frame-src 'self'"),
 )
