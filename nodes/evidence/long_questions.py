@@ -75,10 +75,10 @@ async def with_texts(state: S, texts: LongTexts, context: Context, *, begins: bo
 def is_long(message: BaseMessage) -> bool:
     """Tell whether a message of the user's is so long that it may be shown in part, or is a text to be cited."""
     text = message.content if isinstance(message.content, str) else message.text
-    return message.type == "human" and (len(text) > ALWAYS_WHOLE or _is_text(message))
+    return message.type == "human" and (len(text) > ALWAYS_WHOLE or is_text(message))
 
 
-def _is_text(message: BaseMessage) -> bool:
+def is_text(message: BaseMessage) -> bool:
     """Tell whether a message is a text that asks nothing: its parts have numbers by which they are cited."""
     return message.additional_kwargs.get(HOLDS) == ALONE
 
@@ -116,7 +116,7 @@ def holds_text(messages: Sequence[AnyMessage]) -> bool:
 def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool) -> AnyMessage:
     """Return a message of the user's as it is shown, and give its text to the others if it is too long."""
     size = len(message.text)
-    is_shown = _fits(message.text, most) and not _is_text(message)
+    is_shown = _fits(message.text, most) and not is_text(message)
     if not isinstance(message, HumanMessage) or is_shown:
         return message
     if refuses and size > MOST_CHARACTERS:
@@ -127,7 +127,7 @@ def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool)
     url = text_url(SCHEME, text)
     title = str(message.additional_kwargs.get(TITLE) or f"{' '.join(text[:40].split())} ...")
     texts.give(url, LongText(title=title, text=text), message.id)
-    about = (prompts.NAMED if _is_text(message) else prompts.GIVEN).format(characters=len(text), url=url, title=title)
+    about = (prompts.NAMED if is_text(message) else prompts.GIVEN).format(characters=len(text), url=url, title=title)
     return _showing(message, question, f"{question}\n\n{about}".strip())
 
 

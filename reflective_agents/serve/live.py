@@ -25,6 +25,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from reflective_agents.models.providers import choose_model
+from reflective_agents.nodes.evidence.long_questions import is_text
 from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
 from reflective_agents.serve.answering import read_json, with_refusals
 from reflective_agents.serve.chat_request import check_settings
@@ -46,11 +47,15 @@ from reflective_agents.tree_search.steering import CHANGES, changes_in, go_on, o
 from reflective_agents.viewer.page import VIEWER, Page, assets, page
 
 _FOLDER = Path(__file__).parent / "page"
-_SCRIPTS = ("api.js", "growing.js", "form.js", "markdown.js", "chat.js", "files.js", "steering.js", "live.js")
+_STYLES = ("chat.css", "live.css")
+_SCRIPTS = (
+    *("api.js", "growing.js", "form.js", "files.js", "markdown.js", "chat.js"),
+    *("conversations.js", "steering.js", "live.js"),
+)
 _SHELL = Page(
     _FOLDER / "live.html",
     "Reflective agents, live",
-    styles=(_FOLDER / "live.css",),
+    styles=tuple(_FOLDER / name for name in _STYLES),
     scripts=(*assets(VIEWER, "elements.js"), *(_FOLDER / name for name in _SCRIPTS)),
     rules=("connect-src 'self'", "frame-src 'self'"),
 )
@@ -171,7 +176,8 @@ def _status(thread: sdk.Thread, run: sdk.Run | None) -> str:
 
 
 def _title(run: sdk.Run) -> str:
-    return next((given.text[:_TITLE] for given in messages_given(run) if given.type == "human"), "")
+    questions = (given for given in messages_given(run) if given.type == "human" and not is_text(given))
+    return next((question.text[:_TITLE] for question in questions), "")
 
 
 async def ask(request: Request) -> Response:

@@ -1,13 +1,14 @@
 """What the live page shows of a thread, computed from its state as the server's API returns it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph_sdk.schema import Run, ThreadState
 
-from reflective_agents.nodes.evidence.long_questions import parts_of
-from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
+from reflective_agents.nodes.evidence.long_questions import is_text, parts_of
+from reflective_agents.nodes.evidence.long_texts import TITLE
 from reflective_agents.nodes.evidence.reference_list import split_references, titles_in
 from reflective_agents.nodes.evidence.sources import results_in
 from reflective_agents.serve.policy import policy
@@ -27,6 +28,7 @@ from reflective_agents.web_search.engines import choose_search
 
 # Lists of other purposes; the messages have a place of their own on the page.
 _NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
+_PART = re.compile(r"(.+)[#&]char=(\d{1,9}),(\d{1,9})", re.ASCII)
 _MAX_TEXT = 4000
 """The most characters of a text in a list of rounds, trials and the like."""
 
@@ -73,11 +75,9 @@ def passages_of(values: JsonMapping, url: str) -> list[str]:
         return []
     if own := parts_of(cast(list[AnyMessage], messages), [url]):
         return [own[url]]
-    whole, _, span = url.rpartition("char=")
-    if text := (values.get("texts") or {}).get(whole[:-1]):
-        begin, _, end = span.partition(",")
-        if begin.isdecimal() and end.isdecimal():
-            return [text["text"][int(begin) : int(end)]]
+    part = _PART.fullmatch(url)
+    if part and (text := (values.get("texts") or {}).get(part[1])):
+        return [text["text"][int(part[2]) : int(part[3])]]
     found = (result["content"] for result in _results({**values, "messages": []}) if result["url"] == url)
     return [*dict.fromkeys(found)] or _in_corpus(url)
 
@@ -131,13 +131,9 @@ def _has_stored(state: ThreadState, run: Run) -> bool:
 def _message(message: BaseMessage, quotes: Mapping[str, list[str]]) -> JsonObject:
     """Return a message of a person, or an answer apart from its sources, as the page shows it."""
     shown: JsonObject = {"id": message.id, "type": message.type, "text": message.text}
-    if message.additional_kwargs.get(HOLDS) == ALONE:
-        text = message.text[:_MAX_TEXT]
-        return shown | {
-            "file": str(message.additional_kwargs.get(TITLE) or ""),
-            "size": len(message.text),
-            "text": text,
-        }
+    if is_text(message):
+        name = str(message.additional_kwargs.get(TITLE) or "")
+        return shown | {"file": name, "size": len(message.text), "text": message.text[:_MAX_TEXT]}
     if message.type != "ai":
         return shown
     shown["text"], listed = split_references(message.text)

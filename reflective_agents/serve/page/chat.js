@@ -27,6 +27,7 @@ function partsOf(message, edit) {
     return [el("details", {}, el("summary", { dir: "auto" }, name), el("div", TEXT, message.text))];
   }
   if (message.type === "ai") return answerParts(message);
+  if (message.type !== "human") return [el("div", { class: "who" }, message.type), el("div", TEXT, message.text)];
   const button = el("button", { type: "button", class: "quiet" }, "Edit and ask again");
   button.addEventListener("click", () => edit(message));
   return [el("div", { class: "who" }, "You", button), el("div", TEXT, message.text)];
@@ -34,19 +35,22 @@ function partsOf(message, edit) {
 
 function answerParts(message) {
   const sources = new Map((message.sources ?? []).map((source) => [source.number, source]));
-  const body = el("div", { class: "text markdown", dir: "auto" }, markdown(message.text, (numbers) => citation(numbers, sources)));
+  const cite = (numbers) => citation(numbers, sources);
+  const body = el("div", { class: "text markdown", dir: "auto" }, markdown(message.text, cite));
   const copy = el("button", { type: "button", class: "quiet copy" }, "Copy");
   copy.addEventListener("click", () => copied(copy, message.text, body));
   const by = [message.strategy || "Answer", message.note || message.model].filter(Boolean).join(" · ");
-  const list = [...sources.values()].map((source) => el("li", { value: source.number }, sourceButton(source, titleOf(source))));
-  return [el("div", { class: "who" }, el("span", {}, by), copy), body, list.length ? el("ol", { class: "sources" }, list) : ""];
+  const line = (source) => el("li", { value: source.number }, sourceButton(source, titleOf(source)));
+  const listed = sources.size ? el("ol", { class: "sources" }, [...sources.values()].map(line)) : "";
+  return [el("div", { class: "who" }, el("span", {}, by), copy), body, listed];
 }
 
 /** The numbers of sources as links to what these say; nothing if they are something else. */
 function citation(numbers, sources) {
   if (!numbers.every((number) => sources.has(number))) return null;
-  const buttons = numbers.map((number) => sourceButton(sources.get(number), String(number)));
-  return el("span", { class: "cites" }, "[", buttons.flatMap((button, place) => (place ? [", ", button] : [button])), "]");
+  const button = (number) => sourceButton(sources.get(number), String(number));
+  const parts = numbers.flatMap((number, place) => [place ? ", " : "", button(number)]);
+  return el("span", { class: "cites" }, "[", parts, "]");
 }
 
 function sourceButton(source, label) {
@@ -68,9 +72,11 @@ async function showSource(source) {
   address.replaceChildren(isAddress(source.url) ? link(withFragment(source), [source.url]) : source.url);
   place.replaceChildren("…");
   if (!dialog.open) dialog.showModal();
+  dialog.shows = source;
   const passages = await get(`threads/${open.id}/passages?url=${encodeURIComponent(source.url)}`);
-  const none = "What the run has read there is not kept.";
-  place.replaceChildren(...(passages.length ? passages : [none]).map((text) => el("p", { dir: "auto" }, highlighted(text, source.words))));
+  if (dialog.shows !== source) return;
+  const texts = passages.length ? passages : ["What the run has read there is not kept."];
+  place.replaceChildren(...texts.map((text) => el("p", { dir: "auto" }, highlighted(text, source.words))));
   place.querySelector("mark")?.scrollIntoView({ block: "center" });
 }
 

@@ -31,6 +31,11 @@ async function textOf(file) {
   return text;
 }
 
+/** A file as a message of a thread is shown. */
+function asMessage({ name, text }) {
+  return { type: "human", file: name, size: text.length, text: text.slice(0, 4000) };
+}
+
 function showFiles() {
   const items = attached.map((file) => {
     const remove = el("button", { type: "button", "aria-label": `Remove ${file.name}` }, "✕");

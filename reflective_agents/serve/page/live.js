@@ -10,13 +10,6 @@ const NOTHING = { status: "empty", strategy: "", steps: 0, messages: [], lists: 
 
 let open = null;
 
-/** Questions that show what the page can do, if their strategy is offered. */
-const EXAMPLES = [
-  ["lats", "What does UCT balance, how do agents keep lessons from failures, and which budgets limit calls?"],
-  ["react", "Who proposed Reflexion, and how does it work?"],
-  ["plan", "How do generative agents remember and plan?"],
-];
-
 /** A thread that is looked at. */
 class Open {
   constructor(id) {
@@ -100,7 +93,7 @@ class Open {
     const { lists, steps } = this.known;
     const asked = this.messages.find((said) => said.type === "human" && said.file === undefined)?.text ?? "";
     write(document.getElementById("title"), cut(asked, 200) || "A new question");
-    write(document.querySelector("title"), asked ? `${cut(asked, 60)} · Reflective agents` : "Reflective agents, live");
+    write(document.querySelector("title"), [cut(asked, 60), "Reflective agents"].filter(Boolean).join(" · "));
     document.body.classList.toggle("new", !this.id && !this.sent.length);
     this.showState();
     if (!edited) chooseStrategy(this.known.strategy);
@@ -206,31 +199,6 @@ function keep() {
   if (open) chooseStrategy(open.known.strategy);
 }
 
-/** List the conversations. */
-async function list() {
-  try {
-    const threads = await get("threads");
-    const items = threads.map((one) => {
-      const title = cut(one.question || one.strategy || one.thread_id, 70);
-      const current = open?.id === one.thread_id ? "page" : null;
-      const made = el(
-        "button",
-        { type: "button", "aria-current": current, "data-thread": one.thread_id },
-        el("span", { class: "what", dir: "auto" }, title),
-        el("span", { class: "note" }, `${one.strategy} · ${one.status}`),
-      );
-      made.addEventListener("click", () => visit(one.thread_id));
-      return el("li", {}, made);
-    });
-    const place = document.getElementById("threads");
-    const focus = place.contains(document.activeElement) && document.activeElement.dataset.thread;
-    place.replaceChildren(...items);
-    if (focus) place.querySelector(`[data-thread="${CSS.escape(focus)}"]`)?.focus();
-  } catch (error) {
-    complain(error);
-  }
-}
-
 function send(event) {
   event.preventDefault();
   const question = document.getElementById("question");
@@ -250,8 +218,7 @@ function send(event) {
 async function sendQuestion(strategy, question, files = []) {
   const send = document.getElementById("send");
   const body = { strategy, question, files, settings: chosenSettings(), thread_id: open.id, edits: edited };
-  const texts = files.map(({ name, text }) => ({ type: "human", file: name, size: text.length, text: text.slice(0, 4000) }));
-  const sent = [...texts, { type: "human", text: question }];
+  const sent = [...files.map(asMessage), { type: "human", text: question }];
   const asked = open;
   send.disabled = true;
   asked.put(sent);
@@ -292,20 +259,6 @@ function heard(event) {
     open.node = selected;
     enable(open.status, true, open.node);
   }
-}
-
-function showExamples() {
-  const offered = EXAMPLES.filter(([strategy]) => strategies.has(strategy));
-  const items = offered.map(([strategy, question]) => {
-    const button = el("button", { type: "button" }, el("span", { class: "what" }, question), el("span", { class: "note" }, `${strategy}: ${strategies.get(strategy).does}`));
-    button.addEventListener("click", () => {
-      document.getElementById("strategy").value = strategy;
-      fillSettings();
-      sendQuestion(strategy, question).catch(complain);
-    });
-    return el("li", {}, button);
-  });
-  document.getElementById("examples").replaceChildren(...items);
 }
 
 function start() {

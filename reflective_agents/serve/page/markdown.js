@@ -132,13 +132,16 @@ function tableBlock(lines, at, cite) {
   const row = (name) => (line) => el("tr", {}, cells(line).map((cell) => el(name, {}, inline(cell, cite))));
   const head = el("thead", {}, row("th")(lines[at]));
   const body = el("tbody", {}, lines.slice(at + 2, end).map(row("td")));
-  return [el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, el("table", {}, head, body)), end];
+  const scrolled = { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" };
+  return [el("div", scrolled, el("table", {}, head, body)), end];
 }
 
 const SPECIAL = /[\\`*_~[!<h]/g;
 const ESCAPE = /\\([!-/:-@[-`{-~])/y;
 const TICKS = /`+/y;
-const LINK = /!?\[([^[\]]{0,500})\]\((https?:\/\/[^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,500})?)(?: "[^"]{0,300}")?\)/y;
+const LABEL = /!?\[([^[\]]{0,500})\]/;
+const TARGET = /\((https?:\/\/[^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,500})?)(?: "[^"]{0,300}")?\)/;
+const LINK = new RegExp(LABEL.source + TARGET.source, "y");
 const CITATION = /\[(\d{1,3}(?:[,;\s]{1,3}\d{1,3}){0,20})\]/y;
 const ADDRESS = /<?(https?:\/\/[^\s<>"`\]]{1,2000})>?/y;
 const EMPHASIS = /\*{1,3}|_{1,3}|~~/y;
