@@ -56,7 +56,7 @@ def fragments(count: int, arguments: str) -> Events:
 LARGE: dict[str, Callable[[], Events]] = {
     "a large piece": lambda: stream([{"content": "a" * 300_000}]),
     "a large thought": lambda: stream([{"reasoning_content": "a" * 300_000}, {"content": "Yes."}]),
-    "fragments of arguments": lambda: fragments(20_000, "{"),
+    "fragments of arguments": lambda: fragments(1_000, "{"),
     "large arguments": lambda: fragments(1, '{"a":' * 100_000),
     "large arguments that are a text": lambda: fragments(1, '"' + "a" * 500_000),
     "many calls": lambda: stream([call(index, "{}", id=str(index)) for index in range(1_500)], "tool_calls"),

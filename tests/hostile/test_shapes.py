@@ -149,6 +149,18 @@ async def test_many_small_events_let_others_have_their_turn(server: Sending, end
     await close_models()
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+async def test_fragments_of_arguments_that_are_no_json_are_joined_in_linear_time(server: Sending) -> None:
+    first = {"index": 0, "id": "a", "function": {"name": "search", "arguments": ""}}
+    fragment = {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]}}]}
+    begin, *end = stream([{"tool_calls": [first]}], "tool_calls")
+    fragments = f"data: {json.dumps(fragment)}\n\n".encode() * 20_000
+    server.body, server.kind = events(begin)[: -len(events())] + fragments + events(*end), "text/event-stream"
+    assert await ask(Heard()) == ""
+    await close_models()
+
+
 @pytest.mark.parametrize("size", [1, 4_096])
 async def test_vectors_in_words_are_read_one_by_one(server: Sending, size: int) -> None:
     vector = [0.12345678901234567] * size
