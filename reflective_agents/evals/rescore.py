@@ -95,7 +95,7 @@ async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
         return result
     correct = False if scorer.measurable(task) else None
     new = cast(Result, {name: value for name, value in result.items() if name not in ("extracted", "grading")})
-    new |= {"scores": {}, "correct": correct}
+    new["scores"], new["correct"] = {}, correct
     if result["answer"] is None or correct is None:
         return new
     scoring = Scoring(scorer, task)
@@ -108,7 +108,8 @@ async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
             result["trials"], {answer: await scoring.is_correct(answer) for answer in sorted(answers)}
         )
     except (LimitReached, ModelFailed) as error:
-        new |= {"scores": {}, "correct": None, "error": redacted(f"{type(error).__name__}: {error}")}
+        new["scores"], new["correct"] = {}, None
+        new["error"] = redacted(f"{type(error).__name__}: {error}")
     if scoring.usage:
         new["grading"] = scoring.usage
     return new

@@ -117,7 +117,7 @@ class Includes(Scorer):
 
     async def score(self, task: Task, answer: str) -> Score:
         """Look for the right answer in the normal form of the reply."""
-        gold = normal_form(task["gold"])
+        gold = normal_form(task.get("gold", ""))
         # Scripts without blanks between their words have no borders to look for.
         pattern = rf"(?<![a-z0-9\u00c0-\u024f/.-]){re.escape(gold)}(?![a-z0-9\u00c0-\u024f/.-])"
         return Score({"includes": float(bool(gold) and re.search(pattern, normal_form(answer)) is not None)})
@@ -133,7 +133,7 @@ class Number(Scorer):
     async def score(self, task: Task, answer: str) -> Score:
         """Compare the last number of the short answer with that of the right one."""
         extracted = short_answer(answer)
-        found, right = numbers(extracted)[-1:], numbers(task["gold"])[-1:]
+        found, right = numbers(extracted)[-1:], numbers(task.get("gold", ""))[-1:]
         return Score({"number": float(found == right)}, extracted)
 
     def measurable(self, task: Task) -> bool:
@@ -155,7 +155,7 @@ class Choice(Scorer):
     async def score(self, task: Task, answer: str) -> Score:
         """Compare the letter of the short answer with that of the right one."""
         extracted = letter_of(answer)
-        return Score({"choice": float(extracted != "" and extracted == letter_of(task["gold"]))}, extracted)
+        return Score({"choice": float(extracted != "" and extracted == letter_of(task.get("gold", "")))}, extracted)
 
     def measurable(self, task: Task) -> bool:
         """Return whether the right answer begins with a letter that stands alone."""
@@ -194,7 +194,7 @@ class Judge(Scorer):
             LimitReached, ModelFailed: if it cannot be graded.
         """
         exact = await self._exact.score(task, answer)
-        graded = await grade(self._context, task["question"], task["gold"], answer)
+        graded = await grade(self._context, task["question"], task.get("gold", ""), answer)
         return Score({"judge": float(graded.correct), **exact.scores}, exact.extracted, graded.usage)
 
 
