@@ -46,13 +46,13 @@ Run = tuple[str, str]
 
 class Found(NamedTuple):
     """What has become of runs: how many ended well, failed and never ended, on how many threads anything stands twice,
-    and the calls that the model's server saw beyond those that the runs report."""
+    and the calls that the model's server saw beyond those that the runs report; None if nobody can tell."""
 
     well: int
     failed: int
     lost: int
     doubled: int
-    beyond: int
+    beyond: int | None
 
 
 class Site:
@@ -188,7 +188,7 @@ async def restored(site: Site, number: int, folder: Path, model_server: ModelSer
         await other.start({})
         found = judged(await other.ended(runs), 0)
     # The calls before the backup are not told from those after it.
-    return found._replace(beyond=0), time.monotonic() - begun
+    return found._replace(beyond=None), time.monotonic() - begun
 
 
 def _postgres_program(name: str, *arguments: str) -> None:
@@ -205,7 +205,8 @@ async def measure(number: int, long: float, *, quick: bool) -> bool:
     def show(what: str, found: Found, seconds: float) -> None:
         nonlocal kept
         kept = kept and found.well == number and not found.doubled
-        cells = (what, number, found.well, found.failed, found.lost, found.doubled, found.beyond, round(seconds))
+        beyond = "" if found.beyond is None else found.beyond
+        cells = (what, number, found.well, found.failed, found.lost, found.doubled, beyond, round(seconds))
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
     with TemporaryDirectory() as name, serving(LATENCY) as model_server:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.aegra, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 METRICS_KEY = "a key of the operator's"
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-QUESTION = {"messages": [{"role": "user", "content": "Why is reflection useful?"}]}
+QUESTION: dict[str, Any] = {"messages": [{"role": "user", "content": "Why is reflection useful?"}]}
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,7 @@ def metrics(server: Server) -> dict[str, float]:
 @pytest.mark.parametrize("native", [False, True])
 def test_a_request_is_one_trace(watched: Server, collector: Collector, native: bool) -> None:
     collector.bodies.clear()
-    path: str = "/v1/chat/completions"
-    body: dict[str, object] = {"model": "chain_of_thought", **QUESTION}
+    path, body = "/v1/chat/completions", QUESTION | {"model": "chain_of_thought"}
     if native:
         path = "/runs/wait"
         body = {"assistant_id": "chain_of_thought", "input": QUESTION}
