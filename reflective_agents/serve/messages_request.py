@@ -9,7 +9,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of
 from reflective_agents.state.json_types import JsonObject
 
-_NO_EFFECT = ("cache_control", "container", "inference_geo", "metadata", "service_tier", "speed")
+_NO_EFFECT = (
+    "cache_control",
+    "diagnostics",
+    "inference_geo",
+    "metadata",
+    "service_tier",
+    "speed",
+    "user_profile_id",
+    "workspace_id",
+)
 _LOW, _MEDIUM = 4_096, 16_384
 """Tokens of thinking up to which the effort is low, or medium."""
 

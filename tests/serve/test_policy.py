@@ -228,7 +228,8 @@ def test_the_rules_are_read_from_a_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_documented_rules_are_rules() -> None:
     text = (Path(__file__).parents[2] / "docs/serving.md").read_text()
-    rules = Policy.model_validate_json(text.partition("```json\n")[2].partition("```")[0])
+    example = text.partition("## Who may do what")[2].partition("```json\n")[2].partition("```")[0]
+    rules = Policy.model_validate_json(example)
     assert rules.runs_at_once == 10
 
 
