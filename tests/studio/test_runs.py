@@ -202,7 +202,7 @@ async def test_trials_learn_from_each_other(client: LangGraphClient) -> None:
 
 IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
     ("lats", {"n": 0}, ["settings.n", "must be at least 1"]),
-    ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "valid integer"]),
+    ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "a whole number"]),
     ("reflection", {"critic": "nobody"}, ["settings.critic", "'model', 'human' or 'checks'"]),
     ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
     ("react", {"acting": "both"}, ["settings.acting", "'text' or 'paper'"]),
