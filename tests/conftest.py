@@ -55,6 +55,9 @@ FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
 FEW = 8
 """A test on fewer strategies is tried on all of them."""
 
+STEP = 5
+"""Of so many strategies `make test` tries one, with another one for each test."""
+
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """Gives tests that share a server or a copy of the project to one worker, and others to whichever is free."""
@@ -107,8 +110,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are two of
-    three strategies, in turns, where a test is tried on all of them.
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are four of
+    five strategies, in turns, where a test is tried on all of them.
 
     With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
     it the first `keep` cases.
@@ -125,7 +128,7 @@ def _thin_out(items: list[pytest.Item]) -> None:
 def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     turn, matrix = crc32(test.encode()), cases[0].get_closest_marker("matrix")
     if matrix is None:
-        return {*cases} if len(cases) < FEW else {*cases[turn % 3 :: 3]}
+        return {*cases} if len(cases) < FEW else {*cases[turn % STEP :: STEP]}
     over = matrix.kwargs.get("over")
     if over is None:
         return {*cases[: matrix.kwargs.get("keep", 1)]}

@@ -38,6 +38,7 @@ def test_lats_needs_no_more_waves_where_a_request_brings_one_candidate() -> None
     assert model.max_in_flight >= 5
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("settings", "calls"), [(EACH, 62), (LATS, 22)], ids=["each", "together"])
 @pytest.mark.parametrize(("parallel", "waves"), [(1, 22), *AT_ONCE.items()])
 def test_lats_needs_so_many_calls_and_waves(parallel: int, waves: int, settings: dict[str, Any], calls: int) -> None:

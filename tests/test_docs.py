@@ -28,6 +28,7 @@ EXAMPLES = [
 ]
 
 
+@pytest.mark.matrix(keep=11)
 @pytest.mark.filterwarnings("ignore:create_react_agent has been moved")  # by langgraph-supervisor
 @pytest.mark.parametrize(("example", "printed"), EXAMPLES)
 def test_every_python_example_runs_and_prints_what_stands_below_it(

@@ -33,6 +33,7 @@ def test_only_these_programs_are_hidden(tmp_path: Path) -> None:
     assert all(shutil.which(program, path=hidden) for program in ("make", "git"))
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_what_is_left_out_is_listed_with_what_brings_it() -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/tools/test_forged.py"]

@@ -262,6 +262,7 @@ print(*{name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdl
     assert loaded - ours <= LOADED
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_importing_a_strategy_makes_neither_environments_nor_settings_of_others() -> None:
     program = """

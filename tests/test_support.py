@@ -121,6 +121,7 @@ def test_forms_that_are_there_are_not_asked_for_again(tmp_path: Path) -> None:
     assert [is_refused(each, forms[key(each)]) for each in made] == [False, True]
 
 
+@pytest.mark.thorough
 def test_no_verbatim_sentence_is_flagged_and_the_page_shows_what_code_finds(recorded: Path) -> None:
     made = [*claims(read_pages(recorded)), *thoughts(recorded)]
     assert Counter(each.kind in ALTERED for each in made if each.kind in ("supported", *ALTERED)) == {

@@ -159,6 +159,7 @@ def test_kill_9_loses_at_most_what_was_under_way(
     assert sorted(result["id"] for result in results("run")) == sorted(map(str, range(1, 9)))
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.process

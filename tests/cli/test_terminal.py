@@ -197,6 +197,7 @@ def test_person_can_put_it_off(key: str, code: int, said: str) -> None:
     assert "Traceback" not in terminal.screen
 
 
+@pytest.mark.thorough
 def test_model_cannot_drive_the_terminal() -> None:
     evil = "Plain \x1b[2J\x1b]0;owned\x07\x1b[31m[bold]text[/bold] \x9b31m\u202eend"
     with OpenAIServer(lambda request: evil).threaded() as server:

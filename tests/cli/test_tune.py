@@ -62,6 +62,7 @@ def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, s
     assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("right", "recommended"), [(["shipped"], False), (["tuned"], True), ([], False)])
 def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, right: list[str], recommended: bool
@@ -83,6 +84,7 @@ def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
     assert ("reflect run" in done.err) == recommended
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seed", ["first", "second"])
 def test_a_model_of_moods_is_sent_nothing_twice(
     reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch, seed: str
@@ -222,6 +224,7 @@ def test_misuse_is_refused(server: OpenAIServer, options: list[str], capsys: pyt
     assert len(capsys.readouterr().err.splitlines()[-1]) < 300
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_an_interrupted_tuning_goes_on(start: Callable[..., Any], server: OpenAIServer) -> None:
     process = start(

@@ -439,6 +439,7 @@ async def test_a_strategy_can_be_a_node_of_another_graph(strategy: Strategy) -> 
     assert "[beta]" in again["messages"][-2].text
 
 
+@pytest.mark.matrix(keep=4)
 @ring(0, 1, 5)
 async def test_one_strategy_can_follow_another_in_one_graph(strategy: Strategy, other: Strategy) -> None:
     models = {one.name: FakeChatModel(reply=one.solving) for one in (strategy, other)}

@@ -400,6 +400,7 @@ async def is_refused(strategy: Strategy, name: str) -> bool:
     return True
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.timeout(300)
 @every_strategy

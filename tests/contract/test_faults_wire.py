@@ -122,6 +122,7 @@ def test_every_fault_is_tried() -> None:
 # Transient
 
 
+@pytest.mark.matrix(keep=3)
 @every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_fault_of_the_first_call_of_each_kind_costs_no_answer(
     ask: Ask, strategy: Strategy, fault: Fault
@@ -154,6 +155,7 @@ async def test_a_wait_beyond_the_runs_time_ends_it_at_once(ask: Ask, strategy: S
 # Permanent, once there is an answer
 
 
+@pytest.mark.matrix(keep=4)
 @every_case("fault", CAUSES)
 async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(strategy.answered, fault), **timeout_for(fault))
@@ -207,6 +209,7 @@ async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strat
 # Streaming
 
 
+@pytest.mark.matrix(keep=3)
 @every_case("fault", [*BROKEN, *MALFORMED], throughout=ONE)
 async def test_a_streamed_answer_survives_a_fault(
     strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
@@ -261,6 +264,7 @@ SEARCH_CAUSES: dict[SearchFault, str] = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]
@@ -273,6 +277,7 @@ async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     assert any(re.search(SEARCH_CAUSES[fault], request.text) for request in server.calls)
 
 
+@pytest.mark.matrix(keep=2)
 @every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_one_failing_search_does_not_spoil_the_others(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]

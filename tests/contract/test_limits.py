@@ -268,6 +268,7 @@ def test_a_run_that_is_cancelled_leaves_no_call_behind(strategy: Strategy, model
 # Runs that go on
 
 
+@pytest.mark.matrix(keep=2)
 @every_case("limit", [1, 2, 3, 5, 8, 12])
 async def test_a_run_that_is_paused_again_and_again_keeps_its_limit(strategy: Strategy, limit: int) -> None:
     graph = strategy.with_memory()
@@ -355,6 +356,7 @@ def dollars(model: FakeChatModelWithoutN) -> float:
     return cost / 1_000_000
 
 
+@pytest.mark.matrix
 @every_case("limit", [0.001, 0.003, 0.02, 0.06])
 def test_money_stays_within_its_limit_under_faults_and_timeouts(strategy: Strategy, limit: float) -> None:
     most = limit / 3 if limit > 0.01 and not strategy.fan_out else limit
@@ -380,6 +382,7 @@ async def test_a_run_that_money_ends_says_so(strategy: Strategy) -> None:
 # Over the wire
 
 
+@pytest.mark.matrix
 @pytest.mark.wire
 @every_case(
     "given",

@@ -256,6 +256,7 @@ async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert 2 * stored < 8 * 200_000
 
 
+@pytest.mark.thorough
 async def test_a_long_message_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         taken = sum(message.type == "tool" for message in request.messages)

@@ -69,6 +69,7 @@ async def test_a_server_that_cuts_silently_is_told(strategy: Strategy, length: i
     assert not met.server.cut
 
 
+@pytest.mark.thorough
 async def test_a_silent_cut_is_an_event_that_names_the_setting() -> None:
     met = await meet(REACT, 200, 4_096, cuts=True)
     [event] = [event for event in met.events if event["event"] == "prompt_cut"]
@@ -79,6 +80,7 @@ async def test_a_silent_cut_is_an_event_that_names_the_setting() -> None:
     assert met.compactions
 
 
+@pytest.mark.thorough
 async def test_later_questions_extend_the_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = REACT.with_memory(InMemorySaver())
     async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:

@@ -17,6 +17,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize("first", range(0, RUNS * TESTS, RUNS))

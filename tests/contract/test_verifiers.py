@@ -251,6 +251,7 @@ MENDS = ("reflection", "reflexion", "react", "trials", "lats", "ab_mcts", "auto"
 """Strategies that write again, and are told what was wrong."""
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", MENDS)
 async def test_their_feedback_goes_to_the_next_attempt(name: str) -> None:
     [strategy] = [each for each in ANSWERING if each.name == name]
@@ -313,6 +314,7 @@ class Sevens(Guess):
         return "7" in guess
 
 
+@pytest.mark.matrix(keep=6)
 @pytest.mark.parametrize(
     "name", ["react", "chain_of_thought", "trials", "lats", "best_of_n", "tree_of_thoughts", "auto"]
 )
@@ -439,6 +441,7 @@ async def test_a_critic_looks_up_what_a_draft_states() -> None:
     assert out["usage"]["model_calls"] == len(model.calls) == 4
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 @pytest.mark.parametrize(
     "tools", [{"critic_tools": ["search"]}, {"verifiers": [{"rubric": [DEEP], "tools": ["search"]}]}]

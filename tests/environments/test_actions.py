@@ -35,6 +35,7 @@ def test_long_arguments_are_cut() -> None:
     assert len(action.argument) == MAX_ARGUMENT
 
 
+@pytest.mark.thorough
 @given(st.sampled_from(["Search", "Lookup", "Finish"]), st.text(alphabet=st.characters(exclude_characters="[]")))
 def test_every_argument_without_brackets_is_read(name: str, argument: str) -> None:
     assert parse_action(f"{name}[{argument}]") == Action(name.lower(), " ".join(argument.split()))

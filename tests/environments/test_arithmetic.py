@@ -143,6 +143,7 @@ def test_numbers_are_read_as_they_are_written(text: str, number: str | None) -> 
         assert WORLD.score({**TASK, "gold": "7"}, text) == {"correct": 0.0}
 
 
+@pytest.mark.thorough
 @given(st.text(max_size=200))
 def test_every_text_is_an_answer(text: str) -> None:
     assert WORLD.score(TASK, text)["correct"] in (0, 1)

@@ -121,6 +121,7 @@ def kept(state: State, task: Task) -> State:
     return {**json.loads(json.dumps(without)), "task": task}
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)

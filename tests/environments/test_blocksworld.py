@@ -249,6 +249,7 @@ async def test_recorded_plans(load: Load, expected: Callable[[str], dict[str, An
     assert accepted == expected("bench_rap_blocksworld")["gold_plan_ok"]
 
 
+@pytest.mark.thorough
 def test_recorded_plans_without_their_worlds(load: Load) -> None:
     for record in load("bench_blocksworld_v1"):
         given = read_task(record)

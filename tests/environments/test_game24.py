@@ -153,6 +153,7 @@ async def test_legal_steps_keep_the_exact_value(numbers: list[int], choices: lis
             assert Counter(map(int, used)) == Counter(numbers)
 
 
+@pytest.mark.thorough
 @given(NUMBERS)
 @settings(deadline=None, max_examples=20)
 async def test_the_solver_agrees_with_a_search_over_the_legal_steps(numbers: list[int]) -> None:
@@ -185,6 +186,7 @@ def test_recorded_games_can_be_solved(load: Callable[[str], Any]) -> None:
         assert check_expression(numbers, solution) is None
 
 
+@pytest.mark.thorough
 async def test_recorded_proposals(load: Callable[[str], Any], expected: Callable[[str], Any]) -> None:
     proposals: dict[str, list[str]] = defaultdict(list)
     lines, unreadable, illegal = 0, 0, 0
@@ -207,6 +209,7 @@ def solved(record: Any, text: str) -> bool:
     return GAME.score(task(record["task"]["input"]), text)["solved"] == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["tot_game24_cot100", "tot_game24_io100"])
 def test_recorded_samples(name: str, load: Callable[[str], Any], expected: Callable[[str], Any]) -> None:
     figures = expected(name)

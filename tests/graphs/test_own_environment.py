@@ -103,6 +103,7 @@ STRATEGIES: list[tuple[Graph, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.matrix(keep=9)
 @pytest.mark.parametrize("environment", [documented(), Bare()], ids=["derived", "bare"])
 @pytest.mark.parametrize(
     ("graph", "settings"), STRATEGIES, ids=[f"{graph.name} {given}" for graph, given in STRATEGIES]

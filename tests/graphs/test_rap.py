@@ -406,6 +406,7 @@ pick up the blue block
 stack the blue block on top of the red block"""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("settings", [{}, {"parallel": 8}, {"aggregate": "mean", "seed": 1}])
 async def test_recorded_tasks_are_solved_in_the_head(recorded: Path, settings: Asked) -> None:
     rows = load(recorded, "bench_rap_blocksworld")

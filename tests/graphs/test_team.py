@@ -404,6 +404,7 @@ async def test_short_answers_agree_by_their_texts_and_the_agreed_one_counts() ->
     assert (len(out["rounds"]), len(asked(model))) == (2, 1)
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("limit", range(1, 12))
 async def test_a_debate_of_open_answers_keeps_the_limit_of_calls_and_judges_no_round_twice(limit: int) -> None:
     out, model = await debate(debating(OPEN), max_model_calls=limit, max_rounds=100)

@@ -418,6 +418,7 @@ def test_timing_changes_nothing() -> None:
 # Limits
 
 
+@pytest.mark.thorough
 async def test_a_limit_at_any_call_leaves_the_day_so_far() -> None:
     model = FakeChatModel(reply=play)
     straight = await live(model)

@@ -26,6 +26,7 @@ LONG = {"k" * (BYTES - 100): "x"}
 PARTS = (rb"\u0000", rb"\ud800", rb"\ude00", rb"\ud83d\ude00", rb"\\", b'"', b"]", b"[],", b"9")
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("part", PARTS)
 async def test_a_body_is_read_at_once(part: bytes) -> None:
     many = part * (BYTES // len(part))

@@ -94,6 +94,7 @@ PDF_BOMBS: dict[str, tuple[Callable[[], bytes], dict[str, int], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.matrix(keep=1)
 @pytest.mark.parametrize(("content", "bounds", "why"), PDF_BOMBS.values(), ids=list(PDF_BOMBS))

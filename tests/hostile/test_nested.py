@@ -43,6 +43,7 @@ def run(**limits: Any) -> tuple[Any, FakeChatModel]:
     return out, model
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 13, 50, 120])
 def test_calls(limit: int) -> None:
     out, model = run(max_model_calls=limit)

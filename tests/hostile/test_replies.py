@@ -63,6 +63,7 @@ LARGE: dict[str, Callable[[], Events]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", LARGE)
 async def test_no_more_of_a_stream_is_read_than_it_may_have(ask: Ask, name: str) -> None:
     heard, events = Heard(), LARGE[name]()
@@ -79,6 +80,7 @@ THOUGHTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", THOUGHTS)
 async def test_a_long_thought_leaves_the_answer_its_room(ask: Ask, name: str) -> None:
     events = stream([*THOUGHTS[name](), {"content": "Yes. " * 7_000}])
@@ -87,6 +89,7 @@ async def test_a_long_thought_leaves_the_answer_its_room(ask: Ask, name: str) ->
     assert 3_000 <= len(thought_of(reply)) <= LONGEST_TOKEN * 2048
 
 
+@pytest.mark.thorough
 async def test_what_is_cut_off_says_so(ask: Ask) -> None:
     reply = await ask(Server(lambda _: (200, stream([{"content": "a"}] * 12_000))), Heard(), meter())
     assert reply.response_metadata["finish_reason"] == "length"

@@ -56,6 +56,7 @@ STRANGE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("schema", STRANGE.values(), ids=STRANGE.keys())
 @pytest.mark.parametrize("way", ["json_schema", "tool", "text"])
 async def test_what_is_strange_is_used(schema: dict[str, Any], way: str) -> None:

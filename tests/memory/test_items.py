@@ -34,6 +34,7 @@ async def opened(store: Any = None, **options: Any) -> Items:
     return await Items.open(store or InMemoryStore(), "experience/e", "lexical", **options)
 
 
+@pytest.mark.thorough
 async def test_a_name_holds_ten_thousand_items_and_a_look_up_reads_few() -> None:
     store = Counting()
     items = await opened(store)

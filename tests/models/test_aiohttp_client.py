@@ -36,6 +36,7 @@ async def ran(monkeypatch: pytest.MonkeyPatch, address: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("fault", "paid"), [("reset", True), ("timeout", True), ("429", False), ("500", False)])
 async def test_a_call_that_may_have_been_answered_counts(
     fault: Fault, paid: bool, monkeypatch: pytest.MonkeyPatch
@@ -48,6 +49,7 @@ async def test_a_call_that_may_have_been_answered_counts(
     assert (usage["total_tokens"] > 0) == paid
 
 
+@pytest.mark.thorough
 async def test_a_server_that_is_not_there_costs_nothing(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> None:
     result = await ran(monkeypatch, f"http://127.0.0.1:{unused_tcp_port}/v1")
     reason = result["outcome"]["reason"]
@@ -56,6 +58,7 @@ async def test_a_server_that_is_not_there_costs_nothing(monkeypatch: pytest.Monk
     assert result["usage"]["total_tokens"] == 0
 
 
+@pytest.mark.thorough
 async def test_a_fault_in_between_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with OpenAIServer(lambda _: "Answer: 42", faults=lambda _, count: None if count else "reset") as server:
         result = await ran(monkeypatch, server.base_url)

@@ -95,6 +95,7 @@ def test_an_object_is_taken_as_it_is() -> None:
     assert get_embeddings(made) is made
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", EMBEDDED)
 async def test_embedded_vectors_have_the_length_1_and_do_not_depend_on_the_batch(name: str) -> None:
     made = get_embeddings(name)
@@ -221,6 +222,7 @@ async def test_each_request_is_a_line_of_the_log(server: Server, caplog: pytest.
     assert lines[2]["input_tokens"] == 4
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.wire
 @pytest.mark.parametrize(
     ("answer", "calls"), [(400, 1), (500, 3), ([], 3), ([[1.0], [2.0]], 3), ([[None]], 3), ([[1e400]], 3)]

@@ -67,6 +67,7 @@ async def mixed(model: BaseChatModel, count: int = MANY) -> Counter[str]:
     return Counter(await asyncio.gather(*calls))
 
 
+@pytest.mark.thorough
 def test_asynchronous_callers_beside_synchronous_ones(server: OpenAIServer) -> None:
     assert asyncio.run(mixed(chat(server), 200)) == {"42": 200}
     assert len(server.requests) == 200
@@ -101,6 +102,7 @@ async def test_a_model_that_is_set_to_stream_answers(server: OpenAIServer) -> No
     assert [await acall(model), await asyncio.to_thread(call, model)] == ["42"] * 2
 
 
+@pytest.mark.thorough
 def test_a_synchronous_tool_of_an_asynchronous_agent(server: OpenAIServer) -> None:
     model = chat(server)
 
@@ -203,6 +205,7 @@ def test_a_synchronous_caller_of_any_agent_of_the_users(options: dict[str, Any])
     assert (out["answer"], out["usage"]["model_calls"], out["usage"]["tool_calls"]) == ("Answer: 42", 2, 1)
 
 
+@pytest.mark.thorough
 def test_a_service_of_synchronous_and_asynchronous_routes(server: OpenAIServer) -> None:
     model = chat(server)
 
@@ -254,6 +257,7 @@ class AsyncProxy(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+@pytest.mark.thorough
 async def test_clients_of_the_users_are_never_replaced(server: OpenAIServer) -> None:
     proxy, async_proxy = Proxy(), AsyncProxy()
     with httpx2.Client(transport=proxy) as client:

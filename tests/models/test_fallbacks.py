@@ -159,6 +159,7 @@ def test_a_model_that_takes_no_tools_is_shown_them_as_text() -> None:
     assert (out["outcome"]["status"], out["answer"]) == ("answered", "6 * 7 is 42.")
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_the_first_event_names_a_model_object() -> None:
     model: BaseChatModel = ChatOpenAI(model="mine", base_url="http://127.0.0.1:9/v1", api_key=SecretStr("x"))

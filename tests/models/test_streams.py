@@ -116,6 +116,7 @@ def in_pieces(text: str, size: int) -> list[dict[str, Any]]:
 ANSWER = "# Title\nFirst line.\n\n- Second"
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("tag", ["think", "thinking", "thought", "reasoning"])
 @pytest.mark.parametrize("size", [1, 2, 5, 8, 1_000])
 async def test_an_answer_is_the_same_streamed_or_whole(ask: Ask, tag: str, size: int) -> None:

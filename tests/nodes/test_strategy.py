@@ -128,6 +128,7 @@ def test_within_a_parent_with_a_context_of_its_own_they_hold() -> None:
     assert [message.type for message in result["messages"]] == ["human", "ai"]
 
 
+@pytest.mark.thorough
 def test_without_settings_the_environment_holds_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODEL", "offline")
     for context in (Tenant(), ReactContext(model="nobody:nothing"), {"tenant": "acme", "model": "nobody:nothing"}):

@@ -229,6 +229,7 @@ def test_every_strategy_has_a_notebook() -> None:
     assert set(strategy_names()) - {path.stem for path in NOTEBOOKS} == set()
 
 
+@pytest.mark.thorough
 @each_notebook
 class TestCommitted:
     """What is in the repository is what a person wrote, and what came of it: GitHub shows both."""

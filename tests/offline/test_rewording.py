@@ -104,6 +104,7 @@ def told(result: Result) -> tuple[str, str]:
     return result["outcome"]["status"], answer.split("\n\n")[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 @pytest.mark.parametrize("reword", [foreign, turned, wordy], ids=name_of)

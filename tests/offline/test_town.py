@@ -125,6 +125,7 @@ FORMS: list[type[BaseModel]] = [
 anything = st.text(min_size=1, max_size=60).filter(str.strip)
 
 
+@pytest.mark.matrix(keep=2)
 @settings(max_examples=25, deadline=None)
 @given(texts=st.tuples(anything, anything, anything))
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)

@@ -95,6 +95,7 @@ def enter(board: str, status: str, action: str) -> tuple[str, str]:
     return "".join(squares), "".join(digits)
 
 
+@pytest.mark.thorough
 async def test_any_visits_are_followed() -> None:
     records = [a_puzzle_log(seed) for seed in range(4)]
     models = [puzzles.puzzle_model(puzzles.Proposed(record))[0] for record in records]

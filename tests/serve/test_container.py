@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,7 @@ def test_what_the_dockerfile_copies_is_there() -> None:
     assert all((ROOT / source).exists() for source in sources)
 
 
+@pytest.mark.thorough
 def test_the_services_fit_the_schema_of_compose() -> None:
     lint("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml")
 

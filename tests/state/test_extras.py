@@ -67,6 +67,7 @@ def test_graphs_can_be_imported_without_any_extra() -> None:
     assert run(f"from importlib import import_module\nprint(len([*map(import_module, {names})]))") == f"{len(names)}\n"
 
 
+@pytest.mark.matrix
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("context", "extra"),
@@ -98,6 +99,7 @@ def test_the_command_names_its_extra() -> None:
     assert code == "2"
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_commands_on_memories_name_the_extra_they_lack(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("")

@@ -261,6 +261,7 @@ EDGES = {
 strategies = pytest.mark.parametrize("strategy", CONTEXTS)
 
 
+@pytest.mark.thorough
 def test_pages(address: str) -> None:
     assert httpx.get(f"{address}/ok").json()["ok"] is True
     docs = httpx.get(f"{address}/docs")

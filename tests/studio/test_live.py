@@ -114,6 +114,7 @@ async def test_the_second_of_two_people_is_told(look: Look) -> None:
     await expect(other.tree.locator(".node.pruned[data-id]")).to_have_count(1, timeout=PATIENCE)
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["reflection", "lats", "town"])
 async def test_texts_stay_texts(look: Look, strategy: str) -> None:
@@ -252,6 +253,7 @@ async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
     assert (look.complaints, late.complaints) == ([], [])
 
 
+@pytest.mark.thorough
 async def test_requests_of_the_page(address: str) -> None:
     async with live.browser(address) as client:
         await asyncio.gather(

@@ -118,6 +118,7 @@ async def test_what_is_not_allowed_is_refused(
     assert refused.value.param == param
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("patience", [0.02, 1.5])  # seconds: before the run's id is known, and in its first call

@@ -72,6 +72,7 @@ async def test_what_follows_nothing_is_refused(responses: Any) -> None:
             await responses.create(model="react", input="Why?", previous_response_id=lost.id)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("how", ["previous_response_id", "items", "references"])
 async def test_a_client_carries_its_tools_out(responses: Any, how: str) -> None:
     first = await responses.create(model="react", input=[ASK], tools=[WEATHER])

@@ -157,6 +157,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.Com
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 @pytest.mark.process
 def test_log_spans_and_runs_are_complete_when_the_command_ends(

@@ -321,6 +321,7 @@ def test_what_is_no_longer_asked_for_leaves_nothing(lines: Lines) -> None:
     assert threading.active_count() == threads - 1
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_lines_are_complete_when_the_process_ends(tmp_path: Path) -> None:
     script = """

@@ -77,6 +77,7 @@ async def test_errors(fault: Fault, error: type[ModelError], retryable: bool) ->
     assert raised.value.is_retryable is retryable
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("fault", "error", "retryable"), ERRORS)
 async def test_errors_while_streaming(fault: Fault, error: type[ModelError], retryable: bool) -> None:
     words: list[str] = []
@@ -88,6 +89,7 @@ async def test_errors_while_streaming(fault: Fault, error: type[ModelError], ret
     assert "six" not in words
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("fault", "error", "retryable"), ERRORS)
 async def test_errors_that_a_script_replies_show_as_their_faults(
     fault: Fault, error: type[ModelError], retryable: bool

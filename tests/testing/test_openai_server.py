@@ -223,6 +223,7 @@ async def test_the_responder_fills_forms_and_answers_plainly() -> None:
         assert message.tool_calls[0]["name"] == "search"
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_the_command_prints_where_it_serves() -> None:
     command = [sys.executable, "-m", "reflective_agents.testing.openai_server", "--latency", "0.01"]

@@ -89,6 +89,7 @@ def test_long_runs_take_linear_time(unit: str) -> None:
             assert any(growth(read, short, long) < 5 for _ in range(10)), (read, before)
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     "unit",
     [

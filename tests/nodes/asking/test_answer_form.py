@@ -222,6 +222,7 @@ def population(city: str) -> str:
     return "700,000"
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("name", ["reflection", "trials", "best_of_n", "plan"])
 @pytest.mark.parametrize("response_format", [ToolStrategy(Weather), ToolStrategy(WeatherDict)])
 @pytest.mark.parametrize("form", [{}, {"answer_schema": Weather}])

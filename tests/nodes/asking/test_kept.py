@@ -60,6 +60,7 @@ def test_a_model_without_an_address_has_none() -> None:
     assert keys(TALK, model="offline") == []
 
 
+@pytest.mark.thorough
 def test_what_is_kept_is_bounded() -> None:
     keep_summary(keys(TALK), compaction("x" * LONGEST_KEPT))
     assert find_summary(keys(TALK), TALK) is None

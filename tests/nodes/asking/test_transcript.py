@@ -66,6 +66,7 @@ def test_every_tag_in_use_is_known() -> None:
     assert set(re.findall(r"""(?:quoted|around)\(\s*["'](\w+)["']""", code)) <= set(TAGS)
 
 
+@pytest.mark.thorough
 def test_quoting_takes_time_in_proportion() -> None:
     # A pattern that looked back and forth over the blanks would take hours for this.
     assert len(quoted("observation", "<" + " " * 10**6)) > 10**6

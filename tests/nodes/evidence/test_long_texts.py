@@ -114,6 +114,7 @@ async def test_texts_are_cut_and_searched_beside_the_event_loop(monkeypatch: pyt
     assert threading.main_thread() not in threads
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("count", [1, 3, 64])
 async def test_results_of_a_step_share_the_window(count: int) -> None:
     replies = [ToolMessage(f"{number} {TEXT}", tool_call_id=f"{number}", name="fetch") for number in range(count)]

@@ -65,6 +65,7 @@ def test_without_sources_every_bracket_is_text(text: str) -> None:
     assert replace_citations(text, [], lambda _: ()) == text
 
 
+@pytest.mark.thorough
 @given(texts)
 @settings(max_examples=300, deadline=None)
 def test_nothing_but_certain_citations_of_the_unknown_is_changed(text: str) -> None:
@@ -80,6 +81,7 @@ def test_nothing_but_certain_citations_of_the_unknown_is_changed(text: str) -> N
         assert changed.replace(" ", "").replace("\t", "") == "".join(kept).replace(" ", "").replace("\t", "")
 
 
+@pytest.mark.thorough
 @given(texts, st.integers(1, 7))
 @settings(max_examples=500, deadline=None)
 def test_what_is_streamed_stands(text: str, size: int) -> None:

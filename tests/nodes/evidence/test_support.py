@@ -179,6 +179,7 @@ def test_of_a_long_passage_the_checker_sees_what_bears_on_the_sentences() -> Non
     assert "Dogs travel free on Line 3." in shown["1"]
 
 
+@pytest.mark.thorough
 def test_a_long_passage_is_read_once_for_all_sentences_that_cite_it() -> None:
     def assessing(count: int, page: str) -> float:
         sentences = read_sentences("Dogs travel free [1]. " * count, {"1": page})
