@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
+from urllib.parse import quote
 from uuid import uuid4
 
 from starlette.requests import Request
@@ -89,7 +90,8 @@ class Form(Protocol):
 
 DONE = "data: [DONE]\n\n"
 THREAD = "x-thread-id"
-"""The header of an answer that names the thread where the run happens."""
+"""The header of an answer that names the thread where the run happens; what is not ASCII is percent-encoded."""
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
 async def respond(request: Request, run: "Answering", form: Form) -> Response:
@@ -166,7 +168,7 @@ class Answering:
     def headers(self) -> dict[str, str]:
         """Return the headers of the answer: where the run happens, and what of the request it does not do."""
         ignored = self.request.ignored
-        return {THREAD: self.thread_id} | ({IGNORED: ", ".join(ignored)} if ignored else {})
+        return {THREAD: quote(self.thread_id, safe=_PRINTABLE)} | ({IGNORED: ", ".join(ignored)} if ignored else {})
 
     async def start(self) -> None:
         """Start the run, or go on with the one that has waited for results of the client's tools.

@@ -157,7 +157,8 @@ class ChatRequest(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     top_k: Annotated[int, Field(ge=0)] | None = None
     settings: JsonObject = Field(default_factory=dict)
-    thread_id: str | None = Field(default=None, min_length=1, max_length=100)
+    # It goes into headers of the answer, and into addresses.
+    thread_id: str | None = Field(default=None, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")
     on_disconnect: Literal["cancel", "continue"] = "cancel"
 
     @property

@@ -33,6 +33,11 @@ def test_a_model_is_a_strategy_and_its_model(model: str, strategy: str, context:
     assert (request.strategy, request.context()) == (strategy, context)
 
 
+@pytest.mark.parametrize("thread", ["x\n", "\t", "a\x00b", "x\x7f", ""])
+def test_a_thread_has_no_control_characters(thread: str) -> None:
+    assert (refusal(thread_id=thread).status, refusal(thread_id=thread).param) == (400, "thread_id")
+
+
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_the_length_of_an_answer_is_a_setting(name: str) -> None:
     assert parse(body(**{name: 99})).context() == {"max_answer_tokens": 99}
