@@ -61,8 +61,8 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     lists = {name: models for name in ("arms", "proposers", "ladder") if (models := getattr(context, name, None))}
     models = (model, *helpers.values(), *chain(*lists.values()), *(context.fallback_models or ()))
     for name in models:
-        required = context.max_cost is not None
-        await check_price(model_for(context, name), table_of(context.prices), required=required)
+        chat = model_for(context, name)
+        await check_price(chat, table_of(context.prices), required=context.max_cost is not None)
     await check_sources(context)
     if isinstance(context, TownContext):
         await asyncio.to_thread(load_town, context.town)
