@@ -100,9 +100,9 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
         return ended | await conclude(state, step, environment, tools)
     count = affordable_samples(step, prompt()) if context.step_samples > 1 else 1
     must_call = context.call_client_tool
-    # What is verified may be refused.
-    is_last = environment is None and count == 1 and not must_call and not is_verified(step)
-    listener = answer_stream_of(state, step) if is_last else None
+    # What verifiers may refuse is not to be heard before.
+    may_stream = environment is None and count == 1 and not must_call and not is_verified(step)
+    listener = answer_stream_of(state, step) if may_stream else None
     if context.acting == "paper":
         model = model_of(step, context.model)
         ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}

@@ -168,27 +168,17 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found)
     last = checked[-1]
     update = respond(state, value, last.body, last)
-    done, missing, wrong = len(state["answers"]), value.reflection.missing, last.wrong
-    missing = prompts.REMOVED.format(names=", ".join(wrong)) if wrong else missing
-    step.emit("revision", round=done, missing=missing, queries=value.search_queries, references=len(last.numbers))
+    number, missing = len(state["answers"]), value.reflection.missing
+    if last.wrong:
+        missing = prompts.REMOVED.format(names=", ".join(last.wrong))
+    step.emit("revision", round=number, missing=missing, queries=value.search_queries, references=len(last.numbers))
     verdict = await verify_answer(step, state["run_id"], state["messages"], last.text, passages_of(state))
     if verdict and verdict.accepted:
-        return update | stop_solved(verdict.by, f"the answer of round {done} is accepted")
+        return update | stop_solved(verdict.by, f"the answer of round {number} is accepted")
     refused = verdict is not None and verdict.accepted is False
     if verdict and refused:
         update, missing = with_problem(update, verdict.feedback), verdict.feedback
-    complete = value.reflection.complete and not wrong and not refused
-    if complete:
-        return update | stop("answered", f"the answer is complete after round {done}")
-    before = state["answers"][-1]
-    is_new = last.body != before["answer"]
-    # The same answer once more would only be given again.
-    may_mend = done < step.context.max_rounds and is_new and (refused or not is_mended(before))
-    if not may_mend and not new_queries(value.search_queries, state["answers"], step):
-        return update | stop("exhausted", f"no new query is left after round {done}; still missing: {missing}")
-    if done >= step.context.max_rounds:
-        return update | stop_at(step.context.limit("max_rounds", done), f"still missing: {missing}")
-    return update
+    return update | ended_by(state, step, value, last, missing, refused=refused)
 
 
 @node(ReflexionContext)
@@ -202,6 +192,38 @@ async def finish(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     sources = sources_of(shown, thread_sources(state["messages"]))
     evidence = Evidence(sources, revisable=last["round"] < step.context.max_rounds)
     return await end(state, step, AIMessage(answer), evidence=evidence)
+
+
+def ended_by(
+    state: ReflexionState,
+    step: Step[ReflexionContext],
+    value: ReviseAnswer,
+    checked: CheckedAnswer,
+    missing: str,
+    *,
+    refused: bool,
+) -> Update:
+    """Return the update that ends the run after a revision; empty if it goes on.
+
+    Args:
+        state: The state before the revision.
+        step: The node.
+        value: What the responder has filled in.
+        checked: Its answer, with what it cites wrongly.
+        missing: What is still missing, in words.
+        refused: Whether verifiers refuse the answer.
+    """
+    number, before = len(state["answers"]), state["answers"][-1]
+    if value.reflection.complete and not checked.wrong and not refused:
+        return stop("answered", f"the answer is complete after round {number}")
+    is_new = checked.body != before["answer"]
+    # The same answer once more would only be given again.
+    may_mend = number < step.context.max_rounds and is_new and (refused or not is_mended(before))
+    if not may_mend and not new_queries(value.search_queries, state["answers"], step):
+        return stop("exhausted", f"no new query is left after round {number}; still missing: {missing}")
+    if number >= step.context.max_rounds:
+        return stop_at(step.context.limit("max_rounds", number), f"still missing: {missing}")
+    return {}
 
 
 def observations_for(state: ReflexionState) -> list[str]:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
 
 class Applies(NamedTuple):
     """Marks a setting that has an effect only where `when` is true of all settings; `where` says so in words."""
@@ -20,19 +18,9 @@ class InRuns(NamedTuple):
 
 
 class Replication(NamedTuple):
-    """Marks a setting that serves to repeat what a paper measured, and that nobody else needs to look at."""
+    """Marks a setting that serves to repeat what a paper measured: `state.groups` shows it with those for research."""
 
     paper: str
-
-
-def replication_settings(schema: type[BaseModel]) -> dict[str, str]:
-    """Return the settings that serve replication alone, each with its paper."""
-    papers: dict[str, str] = {}
-    for name, field in schema.model_fields.items():
-        for mark in field.metadata:
-            if isinstance(mark, Replication):
-                papers[name] = mark.paper
-    return papers
 
 
 IN_ENVIRONMENT = Applies("in an environment", lambda settings: settings.environment is not None)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from reflective_agents.state.limits import Limit, sentence
 from reflective_agents.text.validation import in_plain_words
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the help of the command loads no pydantic
     from pydantic import ValidationError
 
 
@@ -140,10 +140,10 @@ class SearchFailed(ReflectError):
 
 
 def problems_of(error: "ValidationError", whole: str = "") -> list[str]:
-    """Say in words what does not fit, each with the name of its place; `whole` names the place of what has none."""
+    """Say in words what does not fit, each with the name of the value; `whole` names what has none."""
     return [_problem(".".join(map(str, fault["loc"])) or whole, fault["msg"]) for fault in error.errors()]
 
 
-def _problem(place: str, what: str) -> str:
+def _problem(name: str, what: str) -> str:
     words = in_plain_words(what)
-    return f"{place}: {words}" if place else words
+    return f"{name}: {words}" if name else words

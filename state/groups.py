@@ -25,8 +25,8 @@ SHARED: Mapping[str, str] = {
     "action_reward confidence_samples aggregate min_paths memory_queries fact_tokens recency importance relevance "
     "embeddings call_cost talk_again",
 }
-"""The settings of each group. What is in none is the strategy's own; what only repeats a paper's measurement is for
-research."""
+"""The settings of each group, in order. What is in none is the strategy's own, unless its type says that it only
+repeats a paper's measurement: a `Replication` is for research, and is named here for its order alone."""
 _GROUP = {name: group for group, names in SHARED.items() for name in names.split()}
 GROUPS: Final = (OWN, *SHARED)
 """All groups, in the order in which they are shown."""

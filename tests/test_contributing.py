@@ -17,7 +17,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 SECTIONS = dict(re.findall(r"^## How to (.+)\n((?:(?!## ).*\n)+)", TEXT, re.MULTILINE))
 LINKED = ("graphs", "nodes", "prompts", "state")
 COPIED = (*LINKED, "reflective_agents", "tests")
-SHARED = ["tests/contract/test_contract.py", "tests/contract/test_misuse.py"]
+SHARED = [f"tests/contract/test_{name}.py" for name in ("contract", "misuse", "every_setting")]
 
 
 def files_of(section: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("project")
     for name in COPIED:
         shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("old_data"))
-    for name in ("pyproject.toml", "requirements", "README.md", "Makefile", ".env.example", "LICENSE", "bench"):
+    for name in ("pyproject.toml", "requirements", "README.md", "Makefile", ".env.example", "LICENSE", "bench", "docs"):
         (copy / name).symlink_to(ROOT / name)
     config = json.loads((ROOT / "langgraph.json").read_text())
     for section in WALKS:

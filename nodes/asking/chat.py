@@ -66,7 +66,7 @@ async def check_model(step: Step[Context], model: Model) -> None:
 async def write(
     step: Step[Context], model: Model, messages: Sequence[BaseMessage], listener: Listener | None = None
 ) -> AIMessage:
-    """Let a model write text.
+    """Let a model write a message of text; where it calls a tool instead, it is asked again.
 
     Args:
         step: The node that asks.
@@ -96,7 +96,7 @@ async def complete(
     tools: Sequence[BaseTool] = (),
     listener: Listener | None = None,
 ) -> str:
-    """Let a model continue a text.
+    """Let a model continue a text, in one request.
 
     Args:
         step: The node that asks.

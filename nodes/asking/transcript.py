@@ -136,11 +136,13 @@ def _step_parts(message: BaseMessage, replies: Sequence[ToolMessage]) -> list[st
         return [_observation(message)]
     if isinstance(message, HumanMessage):
         return [message.text]
-    if not isinstance(message, AIMessage) or not message.tool_calls:
+    if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return [quoted("answer", message.text), *map(_observation, replies)]
     parts, left = [quoted("thought", message.text)] if message.text else [], [*replies]
-    for call in message.tool_calls:
-        parts.append(quoted("action", f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})"))
+    for call in [*message.tool_calls, *message.invalid_tool_calls]:
+        # What cannot be read is a text already.
+        args = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"], ensure_ascii=False)
+        parts.append(quoted("action", f"{call['name']}({args})"))
         parts += [_observation(reply) for reply in left if reply.tool_call_id == call["id"]]
         left = [reply for reply in left if reply.tool_call_id != call["id"]]
     return [*parts, *map(_observation, left)]

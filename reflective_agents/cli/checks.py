@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from reflective_agents.models.prices import check_price
-from reflective_agents.models.providers import OFFLINE, choose_model, get_model
+from reflective_agents.models.providers import OFFLINE, choose_model, model_for
 from reflective_agents.nodes.checks import check_sources
 from reflective_agents.state.context import Context, Model
 from reflective_agents.state.extras import need, need_for_memory
@@ -61,7 +61,7 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     lists = {name: models for name in ("arms", "proposers", "ladder") if (models := getattr(context, name, None))}
     models = (model, *helpers.values(), *chain(*lists.values()), *(context.fallback_models or ()))
     for name in models:
-        chat = get_model(name, max_answer_tokens=context.max_answer_tokens, call_timeout=context.call_timeout)
+        chat = model_for(context, name)
         await check_price(chat, table_of(context.prices), required=context.max_cost is not None)
     await check_sources(context)
     if isinstance(context, TownContext):

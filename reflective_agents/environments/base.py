@@ -1,5 +1,5 @@
 '''Environments: tasks, and the rules by which actions change them. A new one is one class derived from `Environment`.
-It is not registered anywhere: every strategy takes the object as a setting, `context={"environment": Guess()}`.
+Every strategy takes the object as a setting, `context={"environment": Guess()}`; only a shipped one is in the registry.
 
 A whole example, a game in which a number is guessed:
 

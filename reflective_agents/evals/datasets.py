@@ -15,9 +15,8 @@ from pydantic import ValidationError
 
 from reflective_agents.environments.base import Environment, Task, check_task
 from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.forks import CachedProperty
-from reflective_agents.text.validation import in_plain_words
 
 LARGEST = 1_000_000_000
 """Bytes of a data set, unpacked."""
@@ -107,11 +106,7 @@ def _task(kind: type[Format], number: int, where: str, row: Row) -> Task:
     try:
         return kind.model_validate(as_row(row)).task(number)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        name = ".".join(map(str, problem["loc"]))
-        wrong = in_plain_words(problem["msg"])
-        message = f"{name}: {wrong}" if name else wrong
-        raise Misuse(f"{where}: {message}; expected is {kind.expects}") from error
+        raise Misuse(f"{where}: {problems_of(error)[0]}; expected is {kind.expects}") from error
     except Misuse as error:
         raise Misuse(f"{where}: {error}") from error
 

@@ -90,9 +90,9 @@ async def request(
             sent["request"] = meter.question
         try:
             if n == 1:
-                return await _send_with_fallbacks(chat, prompt, meter, sent, following)
+                return await _send_as_supported(chat, prompt, meter, sent, following)
             if takes_n(chat):
-                return await _send_with_fallbacks(chat, prompt, meter, {**sent, "n": n})
+                return await _send_as_supported(chat, prompt, meter, {**sent, "n": n})
             return await _one_by_one(chat, prompt, meter, n, sent)
         except ModelFailed as failure:
             if n > 1 and _refuses_n(chat, failure, n):
@@ -138,7 +138,7 @@ async def _one_by_one(
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     # No TaskGroup, which would cancel the candidates that are still to come when one fails or meets a limit.
     results = await asyncio.gather(
-        *(_send_with_fallbacks(base, messages, meter, seeded(options, index)) for index in range(n)),
+        *(_send_as_supported(base, messages, meter, seeded(options, index)) for index in range(n)),
         return_exceptions=True,
     )
     replies, failures = list[AIMessage](), list[BaseException]()
@@ -155,7 +155,7 @@ async def _one_by_one(
     return replies
 
 
-async def _send_with_fallbacks(
+async def _send_as_supported(
     base: BaseChatModel,
     messages: Sequence[BaseMessage],
     meter: Meter,

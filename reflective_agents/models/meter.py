@@ -86,7 +86,7 @@ class Meter:
         self.longest_answer = 0
         """Tokens of the longest answer so far."""
         self.least_answer_tokens: int | None = None
-        """Tokens of an answer with room for which a call is still sent. Default: as many as an answer may have."""
+        """Fewest tokens that an answer must have room for, else no call is sent. Default: the most it may have."""
         self.tell = tell
         """Tells what was learned about a model, or thought: an event's name, and its data by name."""
         self.compactable: Sequence[BaseMessage] = ()
@@ -135,7 +135,7 @@ class Meter:
         return self._context.limit(name, spent, next_cost)
 
     def parameters(self, judging: bool) -> JsonObject:
-        """Return the parameters of a request, by that of a judge or critic."""
+        """Return the parameters of a request; a judge or critic may have a temperature of its own."""
         context = self._context
         heat = context.temperature
         if judging and context.judge_temperature is not None:
@@ -206,7 +206,8 @@ class Meter:
         return self._context.max_answer_tokens
 
     def answer_budget(self, prompt: int, most: int, n: int = 1) -> int:
-        """Return the room for each answer to a call: what the tokens left hold, between `least_room` and the most.
+        """Return the room for each answer to a call: what the tokens left hold, at most `most` and at least
+        `least_answer_tokens`.
 
         Args:
             prompt: Tokens of the prompt.

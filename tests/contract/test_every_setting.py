@@ -38,15 +38,6 @@ TASKS = {
 ELSEWHERE = {"thinking", "town", "unsafe_code", "compact", "compact_model", "compact_share"}
 """What shows only with a model that thinks, with a town of one's own, on a machine without a sandbox, or in a long
 thread: see tests/models, tests/town, tests/tools and test_long_threads.py."""
-REFUSED = {
-    "aggregation": {"docstore"},
-    "auto": {"selection"},
-    "chain_of_thought": {"corpus", "docstore", "judge_temperature", "max_context_tokens", "search"},
-    "rap": {"docstore"},
-    "town": {"experience", "experience_from", "experience_model", "judge_temperature", "memory_size"},
-    "trials": {"verify_sources"},
-}
-"""What a strategy has from its family, and refuses."""
 FORM = {"type": "object", "properties": {"so": {"type": "string"}}, "required": ["so"]}
 
 
@@ -405,7 +396,6 @@ async def is_refused(strategy: Strategy, name: str) -> bool:
 @pytest.mark.timeout(300)
 @every_strategy
 async def test_two_values_of_every_setting_differ(strategy: Strategy) -> None:
-    refused = REFUSED.get(strategy.name, set())
-    names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE - refused
+    names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE - {*strategy.refused}
     assert [name for name in sorted(names) if not await has_effect(strategy, name)] == []
-    assert [name for name in sorted(refused) if not await is_refused(strategy, name)] == []
+    assert [name for name in strategy.refused if not await is_refused(strategy, name)] == []

@@ -22,6 +22,7 @@ STRATEGY = Strategy(
     fan_out={"population": 50},
     longest={"population": 1, "rounds": 100},
     impossible={"population": 0, "group": 0, "rounds": 0, "comparisons": 0, "search": "yahoo"},
+    refused=("docstore",),
     rewarded=True,
     calls=5,
     roles=2,

@@ -31,6 +31,7 @@ STRATEGY = Strategy(
     fan_out={"n": 48, "samples": 1},
     longest={"max_expansions": 10_000, "max_depth": 100, "call_cost": 0},
     impossible={"samples": 0, "call_cost": -1, "confidence": 1, "search": "yahoo", "max_trials": -1},
+    refused=("selection",),
     roles=2,
     begins_with_a_form=True,
 )

@@ -39,6 +39,8 @@ class Strategy:
     """Settings that let its own limit (rounds, expansions) be the last one to stop a run."""
     impossible: Mapping[str, Any] = field(default_factory=dict)
     """Settings out of their bounds, beside those that all strategies share."""
+    refused: tuple[str, ...] = ()
+    """Settings that it has from its family, and refuses as having no effect."""
     told: tuple[str, ...] = ()
     """Further keys, empty without an environment."""
     rewarded: bool = False

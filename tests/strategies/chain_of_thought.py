@@ -18,6 +18,7 @@ STRATEGY = Strategy(
     settings={"search": "none", "samples": 3},
     fan_out={"samples": 50},
     impossible={"samples": 0, "environment": "chess", "max_context_tokens": 1},
+    refused=("corpus", "docstore", "judge_temperature", "max_context_tokens", "search"),
     rewarded=True,
     calls=1,
     roles=1,

@@ -44,5 +44,6 @@ STRATEGY = Strategy(
         "proposals": "so",
         "search": "yahoo",
     },
+    refused=("docstore",),
     calls=11,
 )

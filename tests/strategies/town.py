@@ -39,6 +39,7 @@ STRATEGY = Strategy(
     settings={"town": HAMLET, "embeddings": "lexical", "reflect_at": 10_000},
     longest={"town": {**HAMLET, "begins": "00:00", "ends": "24:00"}, "minutes": 10, "max_steps": 10_000},
     impossible={"minutes": 0, "max_steps": 0, "max_turns": 0, "reflect_at": -1, "town": 7, "relevance": 0},
+    refused=("experience", "experience_from", "experience_model", "judge_temperature", "memory_size"),
     calls=2,
     roles=2,
     leads=("DayPlan", "Actions"),

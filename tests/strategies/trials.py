@@ -27,4 +27,5 @@ STRATEGY = Strategy(
     settings={"search": "local"},
     longest={"max_trials": 100},
     impossible={"max_trials": 0, "memory_size": 0, "actor": "trials", "min_score": 1.5, "experience": ""},
+    refused=("verify_sources",),
 )

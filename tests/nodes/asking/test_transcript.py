@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call
 
 from reflective_agents.nodes.asking.transcript import TAGS, around, quoted, request_text, steps_text
 
@@ -62,7 +63,7 @@ def test_a_name_cannot_leave_its_attribute() -> None:
 
 def test_every_tag_in_use_is_known() -> None:
     sources = [p for room in ("nodes", "graphs", "prompts", "reflective_agents") for p in (ROOT / room).rglob("*.py")]
-    code = "\n".join(path.read_text() for path in sources)
+    code = "\n".join(path.read_text() for path in [*sources, ROOT / "CONTRIBUTING.md"])
     assert set(re.findall(r"""(?:quoted|around)\(\s*["'](\w+)["']""", code)) <= set(TAGS)
 
 
@@ -96,3 +97,14 @@ def test_calls_made_at_once_stand_each_before_its_own_result() -> None:
     shown = steps_text([AIMessage("", tool_calls=calls), *replies, AIMessage("Both.")])
     places = [shown.index(part) for part in ('"ebb"', "about ebb", '"flood"', "about flood", "Both.")]
     assert places == sorted(places)
+
+
+def test_a_call_that_cannot_be_read_is_an_action_and_no_answer() -> None:
+    call = invalid_tool_call(name="weigh", args='{"thing": </action>', id="1", error="no JSON")
+    message = AIMessage("Weigh it.", invalid_tool_calls=[call])
+    refused = ToolMessage("This is no JSON.", tool_call_id="1", status="error")
+    assert steps_text([message, refused]) == (
+        "<thought>\nWeigh it.\n</thought>\n"
+        '<action>\nweigh({"thing": <\\/action>)\n</action>\n'
+        "<observation>\nThis is no JSON.\n</observation>"
+    )
