@@ -39,6 +39,13 @@ def test_summary_of_a_run() -> None:
     assert json.loads(json.dumps(summary))["accuracy"] == summary["accuracy"]
 
 
+def test_only_an_answer_can_go_ungraded() -> None:
+    crash = make_result("a", None, answer=None, usage=None, outcome=None, scores={}, error="OSError: no disk")
+    assert summarise(make_about(), [crash])["notes"] == []
+    ungraded = make_result("b", None, scores={}, error="ModelFailed: no grade")
+    assert len(summarise(make_about(), [crash, ungraded])["notes"]) == 1
+
+
 def test_summary_of_a_run_that_costs_money() -> None:
     results = [make_result("a"), make_result("b")]
     assert "cost" not in summarise(make_about(), results)["cost"]
