@@ -181,8 +181,9 @@ class ChatRequest(BaseModel):
         if self._context.tries_several:
             return settings
         settings = self._sampling() | settings
-        # The narrower wins: the request's parameters, and among them those that its settings name.
-        if parameters := self._parameters() | settings.get("model_parameters", {}):
+        # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
+        named = self._context.model_parameters if "model_parameters" in settings else {}
+        if parameters := self._parameters() | named:
             settings["model_parameters"] = parameters
         check_settings(schema_of(self.strategy), settings)
         return settings

@@ -52,6 +52,11 @@ def test_an_empty_stop_ends_nothing(stop: Any) -> None:
     assert parse(body(stop=stop)).stops == (["END"] if stop and "END" in stop else [])
 
 
+def test_parameters_may_be_given_as_text() -> None:
+    request = body(model="reflection", top_p=0.3, presence_penalty=1, settings={"model_parameters": '{"top_p": 0.5}'})
+    assert parse(request).context() == {"model_parameters": {"top_p": 0.5, "presence_penalty": 1}}
+
+
 def test_settings_are_those_of_the_strategy() -> None:
     assert parse(body(settings={"n": 3, "max_expansions": 4})).context() == {"n": 3, "max_expansions": 4}
 
