@@ -98,6 +98,11 @@ def test_runs_side_by_side() -> None:
     assert versus["cost"]["model_calls"] == {"mean": 3, "interval": (3, 3)}
 
 
+def test_runs_that_were_scored_in_other_ways_say_so() -> None:
+    here, there = compared([make_result("a")], [make_result("a")], scorer="judge")["runs"]
+    assert (here["settings"], there["settings"]) == ({"n": 5, "scorer": None}, {"n": 7, "scorer": "judge"})
+
+
 def test_comparison_is_the_same_each_time() -> None:
     runs = [
         [make_result(name, name in right, calls=ord(name) % 7) for name in "abcdefgh"] for right in ("abc", "cdefg")
