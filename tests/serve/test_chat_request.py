@@ -143,10 +143,10 @@ def test_a_named_tool_is_the_only_one() -> None:
     assert context == {"client_tools": TOOLS[1:], "call_client_tool": True}
 
 
-@pytest.mark.parametrize("choice", ["auto", "none"])
-def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(choice: str) -> None:
+@pytest.mark.parametrize("fields", [{"tools": TOOLS, "tool_choice": "none"}, {"tools": TOOLS}, {}])
+def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(fields: dict[str, Any]) -> None:
     result = {"role": "tool", "tool_call_id": "1", "content": "20"}
-    request = body(model="react", tools=TOOLS, tool_choice=choice, messages=[HI, result])
+    request = body(model="react", messages=[HI, result], **fields)
     assert parse(request).context()["call_client_tool"] is False
 
 
