@@ -74,7 +74,7 @@ async def _keep(api: ServerApi, key: RunKey, record: ResponseRecord) -> None:
 async def _answer_of(api: ServerApi, key: RunKey) -> str:
     state = await api.state_after(*key)
     answer = None if state is None else values_of(state).get("answer")
-    if answer is None:
+    if answer is None or await response_records().get(key) is None:
         raise unknown_response(key.id("msg"), "input")
     return str(answer)
 

@@ -309,3 +309,14 @@ async def test_a_run_whose_response_cannot_be_kept_is_stopped(monkeypatch: pytes
         answer = await client.post("/v1/responses", json=body(background=True))
         await asyncio.wait_for(cancelled.wait(), 5)
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
+
+
+async def test_the_answer_of_a_deleted_response_is_unknown() -> None:
+    async def history(_: Request) -> JSONResponse:
+        return JSONResponse([{"values": {"answer": "So."}, "tasks": []}])
+
+    app = CallsItself(Starlette(routes=[*routes, Route("/threads/{thread}/history", history, methods=["POST"])]))
+    items = [{"type": "item_reference", "id": KEY.id("msg")}, {"role": "user", "content": "And then?"}]
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://localhost") as client:
+        answer = await client.post("/v1/responses", json=body(input=items))
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "input")
