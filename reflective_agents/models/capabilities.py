@@ -69,7 +69,9 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
-SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+BEYOND_OPENAI = ("top_k", "min_p", "repeat_penalty", "repetition_penalty")
+"""Options of sampling that OpenAI does not have, and its client does not know; other servers take them."""
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", *BEYOND_OPENAI)
 """Options by which words are sampled; models that think by themselves take few of them."""
 _FADING = 0.8
 """What the weight of earlier reports is multiplied by at each new one."""
