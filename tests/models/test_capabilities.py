@@ -264,7 +264,7 @@ def test_a_retry_repeats_the_call_and_answers_it() -> None:
     assert isinstance(said, AIMessage)
     assert said.tool_calls == [call]
     assert isinstance(told, ToolMessage)
-    assert "score: Input should be less than or equal to 1" in told.text
+    assert "score: must be at most 1" in told.text
     assert "- score" not in told.text, "the form says it"
 
 
