@@ -1,11 +1,8 @@
 """`reflect mcp`: the strategies as tools of the Model Context Protocol, over stdin and stdout."""
 
-import sys
 from contextlib import AsyncExitStack, aclosing
-from io import TextIOWrapper
 from typing import Any
 
-from anyio import wrap_file
 from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult
 from pydantic import ValidationError
@@ -22,11 +19,8 @@ from reflective_agents.state.settings import settings_of, strategy_names
 async def serve() -> None:
     """Answer the client at stdin until it leaves."""
     server = mcp_server(strategy_names(), call)
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")
     try:
-        # A stream of its own would close standard output at the end.
-        async with stdio_server(stdout=wrap_file(sys.stdout)) as (read, write):
+        async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
         await close_models()
