@@ -25,10 +25,13 @@
 end in its outcome, go back to the model as a tool message, or have the conversation compacted.
 """
 
-from pydantic import ValidationError
+from typing import TYPE_CHECKING
 
 from reflective_agents.state.limits import Limit, sentence
 from reflective_agents.text.validation import in_plain_words
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class ReflectError(Exception):
@@ -136,7 +139,7 @@ class SearchFailed(ReflectError):
     """Raised when a search failed, timed out or found nothing; the model sees its text."""
 
 
-def problems_of(error: ValidationError, whole: str = "") -> list[str]:
+def problems_of(error: "ValidationError", whole: str = "") -> list[str]:
     """Say in words what does not fit, each with the name of its place; `whole` names the place of what has none."""
     return [_problem(".".join(map(str, fault["loc"])) or whole, fault["msg"]) for fault in error.errors()]
 

@@ -124,5 +124,13 @@ async def bounded(response: httpx.Response | httpx2.Response) -> None:
     stream.in_events = has_events
     if has_vectors:
         stream.signs = None
-    elif not has_events and _WITH_PROBABILITIES.search(response.request.content):
+    elif not has_events and _WITH_PROBABILITIES.search(_sent(response.request)):
         stream.signs = MOST_WITH_PROBABILITIES
+
+
+def _sent(request: httpx.Request | httpx2.Request) -> bytes:
+    """Return the body of a request; nothing where a redirect sends it on as a stream."""
+    try:
+        return request.content
+    except (httpx.RequestNotRead, httpx2.RequestNotRead):
+        return b""

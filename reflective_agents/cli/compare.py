@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reflective_agents.cli.checks import need_for_statistics
 from reflective_agents.cli.eval import command_line, export, folders_of, publish
-from reflective_agents.cli.exports import Export, write, write_each
+from reflective_agents.cli.exports import Export, check_folders, check_targets, write, write_each
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
 from reflective_agents.evals.figures import Publication
@@ -41,6 +41,8 @@ def compare_runs(
     Raises:
         Misuse: if they cannot be compared, or something cannot be written.
     """
+    check_targets({"--html": html, "--export": frame}, force=True)
+    check_folders({"--figures": figures})
     need_for_statistics()
     folders = list(dict.fromkeys(folder for name in names for folder in folders_of(name)))
     if len(folders) == 1 < len(names):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reflective_agents.cli.checks import check, need_for_figures, need_for_frames, need_for_statistics
 from reflective_agents.cli.database import home_folder, open_store
-from reflective_agents.cli.exports import Export, check_targets, write, write_each
+from reflective_agents.cli.exports import Export, check_folders, check_targets, write, write_each
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
 from reflective_agents.cli.signals import run_until_signal
@@ -119,6 +119,7 @@ def run(request: Evaluation) -> int:
         Misuse: if it cannot be carried out.
     """
     check_targets({"--html": request.html, "--export": request.export}, force=True)
+    check_folders({"--out": request.out, "--figures": request.figures})
     need_for_statistics()
     if request.export:
         need_for_frames()

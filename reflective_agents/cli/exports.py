@@ -39,6 +39,24 @@ def check_targets(targets: Mapping[str, str | Path | None], force: bool) -> None
             _check(option, target, force)
 
 
+def check_folders(folders: Mapping[str, Path | None]) -> None:
+    """Refuse, before anything is spent, folders that could not be made.
+
+    Args:
+        folders: Folders by their options; None for an option that was not used.
+
+    Raises:
+        Misuse: if one cannot be made, or written to; the text names its option.
+    """
+    for option, folder in folders.items():
+        if folder is None:
+            continue
+        # Of a name that is too long nothing is there, and only its parent can be looked at.
+        nearest = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(path))
+        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+            raise Misuse(f"{option}: {folder} cannot be made, since {nearest} is not a folder that can be written to")
+
+
 def write(exports: Sequence[Export], force: bool) -> None:
     """Write all of them.
 

@@ -191,13 +191,17 @@ def strategies() -> int:
 def mcp() -> int:
     """Offer the strategies as tools of the Model Context Protocol, over stdin and stdout, to the client that starts
     this command."""
-    from reflective_agents.cli.signals import run_until_signal
+    import asyncio
+    import signal
+
     from reflective_agents.state.extras import need
 
     need("mcp", extra="cli,mcp", purpose="reflect mcp")
     from reflective_agents.cli.mcp import serve
 
-    run_until_signal(serve)
+    # At once, as for SIGTERM: the thread that waits for stdin would hold up any gentler end.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    asyncio.run(serve())
     return 0
 
 

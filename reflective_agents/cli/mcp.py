@@ -1,8 +1,10 @@
 """`reflect mcp`: the strategies as tools of the Model Context Protocol, over stdin and stdout."""
 
+import os
 from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
+import anyio
 from mcp.server.stdio import stdio_server
 from mcp.types import CallToolResult
 from pydantic import ValidationError
@@ -19,8 +21,12 @@ from reflective_agents.state.settings import settings_of, strategy_names
 async def serve() -> None:
     """Answer the client at stdin until it leaves."""
     server = mcp_server(strategy_names(), call)
+    # Streams of their own: the library closes them with the connection, and the command still has to flush its output.
+    stdin, stdout = (
+        anyio.wrap_file(os.fdopen(os.dup(number), mode, encoding="utf-8")) for number, mode in ((0, "r"), (1, "w"))
+    )
     try:
-        async with stdio_server() as (read, write):
+        async with stdio_server(stdin, stdout) as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
         await close_models()

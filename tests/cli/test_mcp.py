@@ -1,5 +1,7 @@
 """`reflect mcp`, as a desktop client starts it."""
 
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,6 +33,13 @@ async def connected(home: Path) -> "AsyncIterator[ClientSession]":
 
 def text(result: Any) -> str:
     return str(result.content[0].text)
+
+
+def test_it_ends_with_its_client(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "reflective_agents.cli", "mcp"]
+    environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}
+    ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 async def test_strategies_are_tools_that_tell_their_progress_and_go_on(tmp_path: Path) -> None:

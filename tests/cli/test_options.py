@@ -125,5 +125,5 @@ def test_an_environment_is_loaded_by_its_class() -> None:
 
 @pytest.mark.parametrize("named", ["nowhere:Game", "reflective_agents.environments.game24:Chess", "json:loads"])
 def test_a_class_that_is_no_environment_is_misuse(named: str) -> None:
-    with pytest.raises(Misuse, match="name a class as"):
+    with pytest.raises(Misuse, match=f"^environment '{named}': .*; name "):
         make_context(LatsContext, {"environment": named})

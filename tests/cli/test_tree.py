@@ -93,8 +93,8 @@ def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str)
         (["--json", "-", "--mermaid", "-"], "only one of --json, --mermaid can go to stdout (-)"),
         (["--html", "x" * 300], "cannot be written (File name too long)"),
         (["--preferences", "p", "--margin", "1"], "--preferences: nothing to write, for no two siblings differ by 1"),
-        (["--preferences", "p", "--pairs", "cousins"], "'--pairs'"),
-        (["--finetune", "f", "--min-score", "2"], "'--min-score'"),
+        (["--preferences", "p", "--pairs", "cousins"], "--pairs: "),
+        (["--finetune", "f", "--min-score", "2"], "--min-score: "),
     ],
 )
 def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line: str) -> None:

@@ -190,7 +190,7 @@ async def test_a_critique_out_of_range_goes_back_to_the_critic() -> None:
     out = await graph.ainvoke(ESSAY, context=ReflectionContext(model=model))
     assert out["drafts"][0]["score"] == 0.9
     assert out["usage"]["parse_failures"] == 1
-    assert "less than or equal to 1" in model.calls[-1].last
+    assert "must be at most 1" in model.calls[-1].last
 
 
 async def test_a_critic_that_never_fits_leaves_the_draft_as_the_answer() -> None:
@@ -269,7 +269,7 @@ class TestPerson:
         context = ReflectionContext(model=FakeChatModel(reply=critic([])), critic="human")
         await thread.ainvoke(ESSAY, config, context=context)
         out = await thread.ainvoke(Command(resume={"score": 7}), config, context=context)
-        assert "less than or equal to 1" in out["__interrupt__"][0].value["error"]
+        assert "must be at most 1" in out["__interrupt__"][0].value["error"]
         assert len(out["drafts"]) == 1
 
     async def test_a_resume_without_settings_still_asks_the_person(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,7 +209,7 @@ class TestResponder:
         fake = model(revise)
         out = await run(fake, corpus, max_rounds=1)
         assert out["answer"].startswith("Revision 1")
-        assert "answer: Field required" in fake.calls[-1].last
+        assert "answer: is missing" in fake.calls[-1].last
         assert out["usage"]["parse_failures"] == 1
 
     async def test_plain_text_is_no_answer(self, corpus: str) -> None:

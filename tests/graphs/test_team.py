@@ -253,12 +253,12 @@ async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_report
 @pytest.mark.parametrize(
     ("flawed", "problem"),
     [
-        (to("nobody"), "Input should be 'diver' or 'writer'"),
+        (to("nobody"), "must be 'diver' or 'writer'"),
         (to("diver", "diver"), "give each member one task at most"),
         ({}, "delegate at least one task, or be done"),
-        ({"best": 7} | to("diver"), "Input should be 0 or 1"),
+        ({"best": 7} | to("diver"), "must be 0 or 1"),
         ({"done": True}, "done needs the number of the report that is to be handed over"),
-        ({"score": 1.5} | to("diver"), "less than or equal to 1"),
+        ({"score": 1.5} | to("diver"), "must be at most 1"),
         ({"tasks": [{"to": "diver", "task": ""}]}, "at least 1 character"),
     ],
 )
@@ -447,7 +447,7 @@ async def test_a_debate_ends_when_nobody_changes_their_mind() -> None:
 
 async def test_a_verdict_on_no_answer_is_refused() -> None:
     out, model = await debate(debating(ALWAYS, {"best": 9}), max_rounds=1)
-    assert "best: Input should be 1, 2 or 3" in asked(model)[1].last
+    assert "best: must be 1, 2 or 3" in asked(model)[1].last
     assert out["outcome"]["status"] == "exhausted"
 
 

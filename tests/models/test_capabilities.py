@@ -463,3 +463,14 @@ async def test_what_was_learned_is_forgotten_after_an_hour(monkeypatch: pytest.M
         for clock.now, refused in ((1_000.0, 1), (1_000.0 + MAX_AGE, 1), (1_001.0 + MAX_AGE, 2)):
             await request(chat, PROMPT, Meter(Context(), NOTHING_SPENT), n=2)
             assert [exchange.fault for exchange in server.requests].count("400") == refused
+
+
+def test_what_a_model_does_not_take_of_sampling_is_left_out() -> None:
+    capabilities = ModelCapabilities(structured=["text"])
+    refusal = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) is supported."
+    options = {"temperature": 0, "top_p": 0.5}
+    assert refused_option(capabilities, refusal, options) == "temperature"
+    capabilities.give_up("temperature")
+    assert "temperature" not in capabilities.sampling
+    assert refused_option(capabilities, "Unsupported parameter: 'top_p' is not supported.", options) == "top_p"
+    assert refused_option(capabilities, "temperature must be between 0 and 2", options) is None

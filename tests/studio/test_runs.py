@@ -201,12 +201,12 @@ async def test_trials_learn_from_each_other(client: LangGraphClient) -> None:
 
 
 IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
-    ("lats", {"n": 0}, ["settings.n", "greater than or equal to 1"]),
-    ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "valid integer"]),
+    ("lats", {"n": 0}, ["settings.n", "must be at least 1"]),
+    ("reflexion", {"max_rounds": "many"}, ["settings.max_rounds", "a whole number"]),
     ("reflection", {"critic": "nobody"}, ["settings.critic", "'model', 'human' or 'checks'"]),
     ("lats", {"model": "nonsense:x"}, ["UnknownModel", "nonsense:x", "offline"]),
     ("react", {"acting": "both"}, ["settings.acting", "'text' or 'paper'"]),
-    ("chain_of_thought", {"samples": 0}, ["settings.samples", "greater than or equal to 1"]),
+    ("chain_of_thought", {"samples": 0}, ["settings.samples", "must be at least 1"]),
     ("trials", {"actor": "lats"}, ["settings.actor", "'react' or 'chain_of_thought'"]),
     ("lats", {"search": "local", "corpus": "no/such/folder"}, ["corpus", "REFLECT_CORPUS"]),
 ]
