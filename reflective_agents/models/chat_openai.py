@@ -9,10 +9,10 @@ from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_openai import ChatOpenAI
 from openai import BaseModel
 
-from reflective_agents.models.capabilities import BEYOND_OPENAI
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, CallPieces
 from reflective_agents.models.thoughts import KEY, KEYS
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.parameters import BEYOND_OPENAI
 from reflective_agents.text.thinking import ThoughtFilter
 
 _PIECES = "pieces of calls"
