@@ -19,6 +19,7 @@ from langgraph.types import Overwrite
 
 from reflective_agents.environments.base import Environment, State
 from reflective_agents.models.capabilities import takes_stop, with_tools
+from reflective_agents.models.structured import retry
 from reflective_agents.models.toolless import guess_in
 from reflective_agents.nodes.acting.actions import (
     ActionStep,
@@ -233,12 +234,15 @@ async def demand_call(step: Step[ReactContext], tools: Sequence[BaseTool], promp
     Raises:
         InvalidOutput: if the model calls none, in each of three attempts.
     """
+    problem = f"one of these tools has to be called: {', '.join(tool.name for tool in tools)}"
     for _ in range(ATTEMPTS):
         reply = await call_tools(step, step.context.model, prompt, tools, choice="any")
         if reply.tool_calls:
             return reply
         step.meter.count(parse_failures=1)
-        step.emit("invalid_output", problem="no tool was called where one had to be")
+        step.emit("invalid_output", problem=problem)
+        # With a seed the same prompt would have the same reply.
+        prompt = [*prompt, *retry(reply, problem)]
     raise InvalidOutput(f"no call of a tool in {ATTEMPTS} attempts: the model wrote text instead")
 
 

@@ -17,16 +17,9 @@ _OURS = {
 }
 """Parameters that a strategy decides on itself, with the setting for each that has one."""
 
-_HARMLESS = {
-    "frequency_penalty",
-    "min_p",
-    "presence_penalty",
-    "repeat_penalty",
-    "repetition_penalty",
-    "seed",
-    "top_k",
-    "top_p",
-}
+BEYOND_OPENAI = ("top_k", "min_p", "repeat_penalty", "repetition_penalty")
+"""Parameters of sampling that OpenAI does not have, and its client does not know; other servers take them."""
+_HARMLESS = {"frequency_penalty", "presence_penalty", "seed", "top_p", *BEYOND_OPENAI}
 """Parameters that change what a model writes, and nothing else: anybody may set them on a server."""
 
 SAMPLING = Operator(lambda parameters: parameters.keys() <= _HARMLESS)

@@ -97,7 +97,7 @@ def _checked(event: bytes) -> bytes:
         raise TooLarge(f"an event of the reply has more than {MOST_OF_EVENT:,} bytes")
     if len(event) > MOST_SIGNS_OF_EVENT:
         lines = event.count(b"\n") + event.count(b"\r")
-        if lines + signs_outside_texts(event) > MOST_SIGNS_OF_EVENT:
+        if lines + signs_outside_texts(event, MOST_SIGNS_OF_EVENT) > MOST_SIGNS_OF_EVENT:
             raise TooLarge(f"an event of the reply has more than {MOST_SIGNS_OF_EVENT:,} lines, commas and brackets")
     return event
 

@@ -16,6 +16,8 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 
+AGAIN = 3_000
+"""How far the seed of a sample that is asked for again is from its first: with that it would be the same."""
 Replies = Mapping[int, AIMessage]
 """Replies by the index of each among the samples."""
 
@@ -98,7 +100,8 @@ async def sample_each(
     seed = seed_of(step, model)
 
     async def ask(start: int, size: int, attempt: int = 1) -> None:
-        replies = await request(model, prompt, step.meter, n=size, **seeded(seed, first + start), **options)
+        number = first + start + (attempt - 1) * AGAIN
+        replies = await request(model, prompt, step.meter, n=size, **seeded(seed, number), **options)
         accepted = {start + i: reply for i, reply in enumerate(replies[:size]) if usable(reply)}
         step.meter.count(parse_failures=min(len(replies), size) - len(accepted))
         work = [follow(accepted)] if accepted else []

@@ -143,8 +143,8 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
         description = about(request.strategy, context, dataset, request.scorer)
         folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
-        named = f" ({note_run(folder, name_of_run(description))})" if request.out else ""
-        say(f"{request.strategy} on {tasks}, in {folder}{named}")
+        name = note_run(folder, name_of_run(description)) if request.out else ""
+        say(f"{request.strategy} on {tasks}, in {folder}{name and f' ({name})'}")
         budget = Budget(request.budget_tokens, request.max_total_cost) if request.has_budget else None
         async with open_store(context) as store, _workers(request, context, dataset, folder) as elsewhere:
             graph = load(request.strategy, store=store)
@@ -325,9 +325,13 @@ def noted_runs() -> Path:
 
 
 def note_run(folder: Path, name: str) -> str:
-    """Keep where a run lies that is not in the data folder, and return the name under which it is found there."""
-    noted_runs().mkdir(parents=True, exist_ok=True)
-    (noted_runs() / name).write_text(str(folder.absolute()), "utf-8")
+    """Keep where a run lies that is not in the data folder, and return the name under which it is found there; empty
+    if that folder cannot be written, which the run does not need."""
+    try:
+        noted_runs().mkdir(parents=True, exist_ok=True)
+        (noted_runs() / name).write_text(str(folder.absolute()), "utf-8")
+    except OSError:
+        return ""
     return name
 
 

@@ -43,7 +43,7 @@ class Column(TypedDict):
     run: str
     strategy: str
     settings: JsonObject
-    """Those that all runs have, and in which they differ."""
+    """Those that all runs have, and in which they differ; with the scorer, None for the environment's own measure."""
     correct: int
     accuracy: float
     interval: Interval
@@ -76,7 +76,8 @@ def compare(runs: Sequence[Run]) -> Comparison:
     if not shared:
         raise Misuse("the runs share no measured task: compare runs on the same data set")
     rows = [[results[key] for key in shared] for results in keyed]
-    settings = _differing([about["settings"] for _, about, _ in runs])
+    # Figures of two scorers are no difference between the runs.
+    settings = _differing([{**about["settings"], "scorer": about.get("scorer")} for _, about, _ in runs])
     return {
         "shared": len(shared),
         "not_shared": len({key for results in keyed for key in results}) - len(shared),

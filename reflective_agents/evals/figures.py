@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,6 +81,7 @@ def _write_table(file: Path, publication: Publication) -> list[Path]:
     for (row, _), cell in table.get_celld().items():
         cell.set_height((heights[row] + 0.5) / tall)
         cell.set_edgecolor("#cccccc")
+        cell.get_text().set_parse_math(False)  # two dollar signs are no formula
         cell.visible_edges = "B"
         if row == 0:
             cell.set_text_props(weight="bold")
@@ -90,7 +90,7 @@ def _write_table(file: Path, publication: Publication) -> list[Path]:
 
 def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path]:
     rows = [
-        [name, *(f"{value:g}" for value in point)]
+        [name, *(f"{value:.10g}" for value in point)]
         for name, points in zip(publication.runs, publication.curves[amount], strict=True)
         for point in points
     ]
@@ -101,7 +101,7 @@ def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path
     for name, points in zip(publication.runs, publication.curves[amount], strict=True):
         # A step holds up to the next one, and the last to the end.
         spent = [0.0, *(point[0] for point in points), most]
-        share, low, high = ([0.0, *line, line[-1]] for line in _lines(points))
+        share, low, high = ([0.0, *line, line[-1] if line else 0.0] for line in _lines(points))
         [drawn] = axes.step(spent, share, where="post", label=name)
         axes.fill_between(spent[1:], low[1:], high[1:], step="post", alpha=0.15, color=drawn.get_color())
     axes.set_xlabel(AXES.get(amount, amount))
@@ -109,14 +109,14 @@ def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path
     axes.set_ylim(0, 1)
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
-    axes.legend(loc="best", fontsize=8)
+    for text in axes.legend(loc="best", fontsize=8).get_texts():
+        text.set_parse_math(False)
     return [csv_file, *_save(figure, file, publication.caption)]
 
 
 def _lines(points: Sequence[Point]) -> tuple[list[float], list[float], list[float]]:
     """Return shares, lower and upper bounds; a run that solves nothing has none, and stays at 0."""
-    share, low, high = zip_longest(*(point[1:] for point in points)) if points else ((0.0,), (0.0,), (0.0,))
-    return list(share), list(low), list(high)
+    return [point[1] for point in points], [point[2] for point in points], [point[3] for point in points]
 
 
 def _empty(width: float, height: float, caption: str, margin: tuple[float, float]) -> "tuple[Figure, Axes]":

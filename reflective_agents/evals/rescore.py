@@ -38,6 +38,7 @@ async def rescore(
     scorer: ScorerLike = None,
 ) -> Rescored:
     """Score every answer of a run anew, and keep the new scores beside the old ones, of which the later ones count.
+    Nothing is kept unless all of them can be scored.
 
     Args:
         folder: The folder of the run.
@@ -62,18 +63,19 @@ async def rescore(
         _check_same(tasks, results, about["dataset"])
     store = await asyncio.to_thread(Store, folder, None)
     try:
-        before, changed = await asyncio.to_thread(summarise, about, [*results.values()]), []
-        store.describe(scored_by(about, name, scoring, environment))
-        free = asyncio.Semaphore(AT_ONCE)
+        before = await asyncio.to_thread(summarise, about, [*results.values()])
+        free, new = asyncio.Semaphore(AT_ONCE), dict[str, Result]()
 
         async def work(id: str, result: Result) -> None:
             async with free:
-                new = await scored(scoring, (tasks or {}).get(id) or _task(result), result)
-            if new != result:
-                await asyncio.to_thread(store.append, new)
-                changed.append(id)
+                new[id] = await scored(scoring, (tasks or {}).get(id) or _task(result), result)
 
         await each_to_its_end([work(id, result) for id, result in results.items()])
+        # Only once all are scored: figures of two scorers would make no sense together.
+        store.describe(scored_by(about, name, scoring, environment))
+        changed = [id for id, result in results.items() if new[id] != result]
+        for id in changed:
+            await asyncio.to_thread(store.append, new[id])
         return Rescored(before, await asyncio.to_thread(summarise, store.about, store.results.values()), changed)
     finally:
         await asyncio.to_thread(store.close)

@@ -142,7 +142,8 @@ class Number(Scorer):
 
 
 _CHOICE = re.compile(r"[\W_]*([A-Za-z])\s*(?:[).:,\]*]|$)", re.MULTILINE)
-_NAMED = re.compile(r"\b(?:option|choice|answer)\W{0,3}([A-Z])\b", re.IGNORECASE)
+# In "answer a question" and "the choice I made" the letter is a word.
+_NAMED = re.compile(r"\b(?:option|choice|answer)\W{0,3}(?!(?-i:[aiI])\s+\w)([A-Z])\b", re.IGNORECASE)
 
 
 class Choice(Scorer):

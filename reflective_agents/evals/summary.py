@@ -170,7 +170,9 @@ def _notes(measured: Sequence[Result]) -> list[str]:
 
 
 def _ungraded(results: Iterable[Result]) -> list[str]:
-    count = sum(result["correct"] is None and result["error"] is not None for result in results)
+    # Without an answer it was the task that crashed.
+    answered = [result for result in results if result["answer"] is not None and result["correct"] is None]
+    count = sum(result["error"] is not None for result in answered)
     return [f"{count:,} answers could not be graded; score them anew with --rescore"] if count else []
 
 

@@ -113,7 +113,7 @@ def read_items(lines: Iterable[str]) -> list[Item]:
 
 
 def _read(line: str, number: int) -> Item:
-    if len(line) > LONGEST_LINE or signs_outside_texts(line.encode(errors="replace")) > MOST_SIGNS:
+    if len(line) > LONGEST_LINE or signs_outside_texts(line.encode(errors="replace"), MOST_SIGNS) > MOST_SIGNS:
         raise Misuse(
             f"line {number} is no item: it has more than {LONGEST_LINE:,} characters, or {MOST_SIGNS:,} signs of JSON"
         )

@@ -23,6 +23,7 @@ from reflective_agents.offline import OfflineChatModel
 from reflective_agents.state.context import Acting, Structured
 from reflective_agents.state.errors import UnknownModel
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.parameters import BEYOND_OPENAI
 
 ChatModel = Runnable[LanguageModelInput, AIMessage]
 """A chat model, with or without tools bound to it."""
@@ -69,7 +70,7 @@ _NAMED = {
     "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
 }
 """How an option is named in a refusal."""
-SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", *BEYOND_OPENAI)
 """Options by which words are sampled; models that think by themselves take few of them."""
 _FADING = 0.8
 """What the weight of earlier reports is multiplied by at each new one."""

@@ -12,6 +12,7 @@ from openai import BaseModel
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, CallPieces
 from reflective_agents.models.thoughts import KEY, KEYS
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.parameters import BEYOND_OPENAI
 from reflective_agents.text.thinking import ThoughtFilter
 
 _PIECES = "pieces of calls"
@@ -84,6 +85,8 @@ class CompatibleChatOpenAI(ChatOpenAI):
                 sent[KEY] = message.additional_kwargs[KEY]
         if "max_completion_tokens" in payload and "api.openai.com" not in str(self.root_async_client.base_url):
             payload["max_tokens"] = payload.pop("max_completion_tokens")  # the name that all servers know
+        if beyond := {name: payload.pop(name) for name in BEYOND_OPENAI if name in payload}:
+            payload["extra_body"] = {**beyond, **(payload.get("extra_body") or {})}
         return payload
 
 

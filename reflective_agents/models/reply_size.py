@@ -120,15 +120,17 @@ class CallPieces:
         self._calls: list[_Call] = []
         self._length = 0
 
-    def take(self, index: int | str | None, id: str | None, name: str | None, arguments: str | None) -> None:
-        """Take the next piece, in the order in which they come; what is beyond what may be read is dropped."""
-        self._length += max(len(arguments or ""), 1)
+    def take(self, index: int | str | None, id: str | None, name: object, arguments: object) -> None:
+        """Take the next piece, in the order in which they come; what is beyond what may be read is dropped. Some
+        servers send an object for the text of the arguments."""
+        text = str(arguments or "")
+        self._length += max(len(text), 1)
         call = self._call_of(index, id)
         if call is None or self._length > LONGEST_ARGUMENTS:
             return
         call.id = call.id or id
-        call.name.append(name or "")
-        call.arguments.append(arguments or "")
+        call.name.append(str(name or ""))
+        call.arguments.append(text)
 
     def _call_of(self, index: int | str | None, id: str | None) -> "_Call | None":
         """Return the call that a piece belongs to: of its index the last, and of its id if both have one."""

@@ -182,8 +182,9 @@ class ChatRequest(BaseModel):
         if self._context.tries_several:
             return settings
         settings = self._sampling() | settings
-        # The narrower wins: the request's parameters, and among them those that its settings name.
-        if parameters := self._parameters() | settings.get("model_parameters", {}):
+        # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
+        named = self._context.model_parameters if "model_parameters" in settings else {}
+        if parameters := self._parameters() | named:
             settings["model_parameters"] = parameters
         check_settings(schema_of(self.strategy), settings)
         return settings
@@ -224,7 +225,8 @@ class ChatRequest(BaseModel):
 
     def _tool_use(self, schema: type[Context]) -> JsonObject:
         """Return how the tools are to be called, where the strategy can be told."""
-        if "call_client_tool" not in schema.model_fields or not self.tools:
+        goes_on = bool(self.tool_results())
+        if "call_client_tool" not in schema.model_fields or not (self.tools or goes_on):
             return {}
         use = {
             "call_client_tool": self.tool_choice not in ("auto", "none"),
@@ -232,7 +234,7 @@ class ChatRequest(BaseModel):
         }
         defaults = {name: schema.model_fields[name].default for name in use}
         # A run that goes on has what it was given at its beginning, unless it is given anew.
-        return {name: value for name, value in use.items() if value != defaults[name] or self.tool_results()}
+        return {name: value for name, value in use.items() if value != defaults[name] or goes_on}
 
     def _offered_tools(self) -> Objects:
         """Return the tools that the agent may call: of a named choice that tool alone."""

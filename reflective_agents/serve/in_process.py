@@ -12,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _APPLICATION = "reflective_agents.application"
 OWN_HOST = "reflective_agents"
 """Where the server's own requests come from, as the log of an application has it."""
+_AHEAD = 32
+"""Messages of an answer that wait for their reader at most: a client that reads slowly holds up what is sent."""
 _exchanges: set[asyncio.Task[None]] = set()
 
 
@@ -68,6 +70,8 @@ class _Exchange(httpx.AsyncByteStream):
         self._request = [body]
         self._answer: asyncio.Queue[Message | None] = asyncio.Queue()
         self._left = asyncio.Event()
+        self._may_go_on = asyncio.Event()
+        self._may_go_on.set()
         task = asyncio.ensure_future(self._run(app, scope))
         _exchanges.add(task)  # a task that nobody refers to may be collected
         task.add_done_callback(self._end)
@@ -77,7 +81,7 @@ class _Exchange(httpx.AsyncByteStream):
         try:
             return await self._next()
         except asyncio.CancelledError:
-            self._left.set()
+            await self.aclose()
             raise
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -90,9 +94,12 @@ class _Exchange(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         """Leave."""
         self._left.set()
+        self._may_go_on.set()
 
     async def _next(self) -> Message:
         message = await self._answer.get()
+        if self._answer.qsize() < _AHEAD:
+            self._may_go_on.set()
         if message is None:
             raise httpx.ReadError("the server has broken off its answer")
         return message
@@ -107,8 +114,12 @@ class _Exchange(httpx.AsyncByteStream):
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
-        if not self._left.is_set():
-            self._answer.put_nowait(message)
+        if self._left.is_set():
+            return
+        self._answer.put_nowait(message)
+        if self._answer.qsize() >= _AHEAD:
+            self._may_go_on.clear()
+        await self._may_go_on.wait()
 
     def _end(self, task: asyncio.Task[None]) -> None:
         _exchanges.discard(task)

@@ -12,6 +12,7 @@ from typing import Any
 from structlog.contextvars import bind_contextvars, get_contextvars
 
 from reflective_agents.serve.in_process import OWN_HOST
+from reflective_agents.state.secrets import redacted
 from reflective_agents.telemetry.log import JsonLine
 
 _CHATTY = "aegra_api", "httpx", "httpx2", "mcp", "sse_starlette"
@@ -44,7 +45,11 @@ def name_run(run_id: str) -> None:
 
 
 class ServerLine(JsonLine):
-    """A record as a line of JSON, with the ids of the request and the run that it is of."""
+    """A record as a line of JSON, with the ids of the request and the run that it is of, and without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Cut the secrets of the environment out, which texts of exceptions may quote."""
+        return redacted(super().format(record))
 
     def fields(self, record: logging.LogRecord) -> dict[str, Any]:
         """Return what the record tells: that of structlog has its event and all ids as its message."""

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from langgraph_sdk import schema as sdk
+from psycopg import OperationalError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -32,7 +33,7 @@ from reflective_agents.serve.response_queries import ListQuery, StreamQuery, que
 from reflective_agents.serve.response_records import ResponseRecord, response_records
 from reflective_agents.serve.responses_request import ResponsesRequest, parse, with_answers
 from reflective_agents.serve.run_key import RunKey, unknown_response
-from reflective_agents.serve.runs import CANCELLED, ENDED, Begin, ServerApi, values_of
+from reflective_agents.serve.runs import CANCELLED, ENDED, Begin, ServerApi, in_background, values_of
 from reflective_agents.serve.streaming import event, progress_line
 from reflective_agents.state.json_types import JsonObject
 
@@ -51,17 +52,29 @@ async def create_response(request: Request) -> Response:
     await run.start()
     form = ResponseForm(run.key, body)
     if body.store:
-        reported = {**run.reported}
-        await response_records().add(run.key, ResponseRecord(given, form.created_at, reported))
+        await _keep(api, run.key, ResponseRecord(given, form.created_at, {**run.reported}))
     if body.background and not body.stream:
         return JSONResponse(form.whole("queued"), headers=run.headers())
     return await respond(request, run, form)
 
 
+async def _keep(api: ServerApi, key: RunKey, record: ResponseRecord) -> None:
+    """Keep a record, or stop the run: nobody could fetch its response.
+
+    Raises:
+        Refused: if the database is away.
+    """
+    try:
+        await response_records().add(key, record)
+    except OperationalError as error:
+        in_background(api.stop(*key))
+        raise Refused("the response cannot be stored now: ask again", status=503, code="server_error") from error
+
+
 async def _answer_of(api: ServerApi, key: RunKey) -> str:
     state = await api.state_after(*key)
     answer = None if state is None else values_of(state).get("answer")
-    if answer is None:
+    if answer is None or await response_records().get(key) is None:
         raise unknown_response(key.id("msg"), "input")
     return str(answer)
 

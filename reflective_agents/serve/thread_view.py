@@ -118,7 +118,7 @@ def messages_given(run: Run) -> list[BaseMessage]:
     messages = given.get("messages") if isinstance(given, Mapping) else None
     try:
         return convert_to_messages(messages if isinstance(messages, list) else [messages] if messages else [])
-    except (ValueError, TypeError, NotImplementedError):  # the run refuses them with a reason
+    except (ValueError, TypeError, LookupError, NotImplementedError):  # the run refuses them with a reason
         return []
 
 

@@ -281,6 +281,14 @@ def test_a_run_that_lies_elsewhere_has_a_name(reflect: Any, questions: str) -> N
     assert {run["run"] for run in json.loads(told.out)["runs"]} == {"a/run", "b/run"}
 
 
+def test_a_run_elsewhere_needs_no_data_folder(
+    reflect: Any, questions: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REFLECT_HOME", str(tmp_path / "file" / "home"))
+    assert reflect("eval", "reflection", questions, *QUICK, "--limit", "1", "--out", "run").code == 0
+
+
 def test_figures_to_publish(reflect: Any, questions: str) -> None:
     pytest.importorskip("matplotlib")
     Path("mine.py").write_text("def right(answer, task):\n    return True\n")
@@ -303,6 +311,18 @@ def test_figures_to_publish(reflect: Any, questions: str) -> None:
         assert Path(f"figures/{name}.svg").read_bytes() == before
     assert reflect(*run, "--out", "3", "--figures", "one").code == 0
     assert Path("one/table.png").exists()
+
+
+def test_figures_of_a_run_that_solves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from reflective_agents.evals.figures import Publication, write_figures
+
+    solving = [(1_234_567.0, 0.25, 0.1, 0.5), (2_000_000.0, 0.5, 0.2, 0.75)]
+    rows = [["prices", "$1_ and $2_"], ["prompt", r"$\nothing$"]]
+    publication = Publication(("a", "b"), rows, ["one $_$", "none"], {"total_tokens": [solving, []]}, "caption")
+    assert len(write_figures(tmp_path, publication)) == 6
+    _, _, *points = (tmp_path / "curve-total_tokens.csv").read_text().splitlines()
+    assert points == ["one $_$,1234567,0.25,0.1,0.5", "one $_$,2000000,0.5,0.2,0.75"]
 
 
 def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) -> None:

@@ -49,6 +49,19 @@ async def test_without_the_settings_nothing_is_sent(monkeypatch: pytest.MonkeyPa
     assert not {"temperature", "top_p"} & server.requests[0].body.keys()
 
 
+@pytest.mark.wire
+async def test_what_openai_does_not_have_is_sent_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with OpenAIServer(lambda _: "Because.") as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "test")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        parameters = {"top_k": 3, "repeat_penalty": 1.1, "min_p": 0.1, "extra_body": {"min_p": 0.2}}
+        settings = {"model": "openai:test", "model_parameters": parameters, "samples": 1}
+        result = await graph_of("chain_of_thought").ainvoke(ASK, context=settings)
+    assert result["answer"] == "Because."
+    body = server.requests[0].body
+    assert (body["top_k"], body["repeat_penalty"], body["min_p"]) == (3, 1.1, 0.2)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -74,6 +74,17 @@ async def test_tasks_that_ask_something_else_are_refused(tmp_path: Path) -> None
     assert [result["correct"] for result in read_run(tmp_path)[1].values()] == [True, True]
 
 
+async def test_scores_of_two_scorers_are_never_mixed(tmp_path: Path) -> None:
+    def fails_at_times(answer: str, task: Task) -> bool:
+        return bool(1 / int(answer))
+
+    old_run(tmp_path, "plain", *({"gold": "1", "answer": answer} for answer in "101"))
+    before = read_run(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        await rescore(tmp_path, scorer=fails_at_times)
+    assert read_run(tmp_path) == before
+
+
 async def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="holds no run"):
         await rescore(tmp_path)

@@ -109,6 +109,10 @@ def scorer(name: str) -> Scorer:
         ("choice", "B) Rome", "B. Rome", True),
         ("choice", "A", "A shop sells pens.", False),
         ("choice", "B", "Option B", True),
+        ("choice", "A", "Option A is right.", True),
+        ("choice", "B", "I choose option b because it is shorter.", True),
+        ("choice", "A", "I cannot answer a question like this.", False),
+        ("choice", "I", "The best choice I can think of is none.", False),
         ("choice", "B", "C", False),
     ],
 )

@@ -39,6 +39,13 @@ def test_summary_of_a_run() -> None:
     assert json.loads(json.dumps(summary))["accuracy"] == summary["accuracy"]
 
 
+def test_only_an_answer_can_go_ungraded() -> None:
+    crash = make_result("a", None, answer=None, usage=None, outcome=None, scores={}, error="OSError: no disk")
+    assert summarise(make_about(), [crash])["notes"] == []
+    ungraded = make_result("b", None, scores={}, error="ModelFailed: no grade")
+    assert len(summarise(make_about(), [crash, ungraded])["notes"]) == 1
+
+
 def test_summary_of_a_run_that_costs_money() -> None:
     results = [make_result("a"), make_result("b")]
     assert "cost" not in summarise(make_about(), results)["cost"]
@@ -89,6 +96,11 @@ def test_runs_side_by_side() -> None:
     # Of 5 tasks in 8 that differ, 3 one way: standard deviation of the mean sqrt((5/8 - 1/64) / 8) = 0.276
     assert interval == pytest.approx((0.125 - 1.96 * 0.276, 0.125 + 1.96 * 0.276), abs=0.13)
     assert versus["cost"]["model_calls"] == {"mean": 3, "interval": (3, 3)}
+
+
+def test_runs_that_were_scored_in_other_ways_say_so() -> None:
+    here, there = compared([make_result("a")], [make_result("a")], scorer="judge")["runs"]
+    assert (here["settings"], there["settings"]) == ({"n": 5, "scorer": None}, {"n": 7, "scorer": "judge"})
 
 
 def test_comparison_is_the_same_each_time() -> None:

@@ -267,6 +267,11 @@ async def test_seeds_follow_each_other() -> None:
     assert [request.seed for request in model.calls] == [7]
 
 
+async def test_a_sample_without_text_is_drawn_anew_with_another_seed() -> None:
+    out, model = await run(lambda request: ToolUse("look", {}) if request.seed == 7 else "4", samples=1, seed=7)
+    assert (out["answer"], len({request.seed for request in model.calls})) == ("4", 2)
+
+
 # Prompts
 
 

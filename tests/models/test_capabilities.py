@@ -410,6 +410,7 @@ NOT_SUPPORTED = [
     ("Function 'search' was called with wrong arguments", {"tools": [{}]}, None),
     ("tools are not supported", {"tools": [{}], "tool_choice": {"type": "function"}}, None),
     ("logprobs is not supported", {"n": 4}, None),
+    ("Unrecognized request argument supplied: top_k", {"top_k": 3, "top_p": 0.5}, "top_k"),
 ]
 
 

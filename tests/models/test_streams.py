@@ -263,3 +263,11 @@ async def test_so_is_one_that_has_lost_all_of_its_arguments(name: str, reason: s
     [reply] = await request(model, PROMPT, Meter(Context(), NOTHING_SPENT), listener=Heard())
     assert reply.tool_calls == []
     assert [call["id"] for call in reply.invalid_tool_calls] == ["a"]
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # OpenAI's client has seen it, too
+async def test_arguments_that_are_no_text_make_an_invalid_call(ask: Ask) -> None:
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "pay", "arguments": {"sum": 1}}}
+    server = Server(lambda _: (200, stream([{"tool_calls": [call]}], "tool_calls")))
+    reply = await ask(server, Heard(), Meter(Context(), NOTHING_SPENT))
+    assert [each["name"] for each in reply.invalid_tool_calls] == ["pay"]

@@ -57,6 +57,11 @@ def test_an_empty_stop_ends_nothing(stop: Any) -> None:
     assert parse(body(stop=stop)).stops == (["END"] if stop and "END" in stop else [])
 
 
+def test_parameters_may_be_given_as_text() -> None:
+    request = body(model="reflection", top_p=0.3, presence_penalty=1, settings={"model_parameters": '{"top_p": 0.5}'})
+    assert parse(request).context() == {"model_parameters": {"top_p": 0.5, "presence_penalty": 1}}
+
+
 def test_settings_are_those_of_the_strategy() -> None:
     assert parse(body(settings={"n": 3, "max_expansions": 4})).context() == {"n": 3, "max_expansions": 4}
 
@@ -143,10 +148,10 @@ def test_a_named_tool_is_the_only_one() -> None:
     assert context == {"client_tools": TOOLS[1:], "call_client_tool": True}
 
 
-@pytest.mark.parametrize("choice", ["auto", "none"])
-def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(choice: str) -> None:
+@pytest.mark.parametrize("fields", [{"tools": TOOLS, "tool_choice": "none"}, {"tools": TOOLS}, {}])
+def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(fields: dict[str, Any]) -> None:
     result = {"role": "tool", "tool_call_id": "1", "content": "20"}
-    request = body(model="react", tools=TOOLS, tool_choice=choice, messages=[HI, result])
+    request = body(model="react", messages=[HI, result], **fields)
     assert parse(request).context()["call_client_tool"] is False
 
 

@@ -38,3 +38,13 @@ def test_a_traceback_is_a_text() -> None:
     except ValueError as error:
         found = line("It failed", exc_info=(ValueError, error, error.__traceback__))
     assert found["exception"].endswith("ValueError: wrong")
+
+
+def test_no_line_holds_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", 'sk-3"f8a61c0d9e2b')
+    try:
+        raise OSError('refused: sk-3"f8a61c0d9e2b')
+    except OSError as error:
+        found = line({"event": 'with sk-3"f8a61c0d9e2b'}, exc_info=(OSError, error, error.__traceback__))
+    assert found["event"] == "with [SOME_API_KEY]"
+    assert found["exception"].endswith("OSError: refused: [SOME_API_KEY]")

@@ -1,17 +1,25 @@
 """What a request to /v1/responses may ask for, and the events of a response."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from httpx import ASGITransport, AsyncClient
 from openai.types.responses import Response, ResponseItem, ResponseItemList, ResponseStreamEvent
+from psycopg import OperationalError
 from pydantic import TypeAdapter
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from reflective_agents.serve.answering import Reply
+from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.refusals import NoAnswer, Refused
 from reflective_agents.serve.response_queries import ListQuery
 from reflective_agents.serve.response_records import MemoryRecords, ResponseRecord
-from reflective_agents.serve.responses import ResponseForm
+from reflective_agents.serve.responses import ResponseForm, routes
 from reflective_agents.serve.responses_request import parse, with_answers
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.serve.runs import CANCELLED
@@ -277,3 +285,38 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
     with pytest.raises(Refused) as refused:
         read()
     assert refused.value.param == param
+
+
+async def test_a_run_whose_response_cannot_be_kept_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = asyncio.Event()
+
+    class Away(MemoryRecords):
+        async def add(self, key: RunKey, record: ResponseRecord) -> None:
+            raise OperationalError("the connection is lost")
+
+    async def create(_: Request) -> JSONResponse:
+        return JSONResponse({"run_id": KEY.run_id})
+
+    async def cancel(_: Request) -> JSONResponse:
+        cancelled.set()
+        return JSONResponse({})
+
+    monkeypatch.setattr("reflective_agents.serve.responses.response_records", Away)
+    runs = "/threads/{thread}/runs"
+    server = [Route(runs, create, methods=["POST"]), Route(f"{runs}/{{run}}/cancel", cancel, methods=["POST"])]
+    app = CallsItself(Starlette(routes=[*routes, *server]))
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://localhost") as client:
+        answer = await client.post("/v1/responses", json=body(background=True))
+        await asyncio.wait_for(cancelled.wait(), 5)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
+
+
+async def test_the_answer_of_a_deleted_response_is_unknown() -> None:
+    async def history(_: Request) -> JSONResponse:
+        return JSONResponse([{"values": {"answer": "So."}, "tasks": []}])
+
+    app = CallsItself(Starlette(routes=[*routes, Route("/threads/{thread}/history", history, methods=["POST"])]))
+    items = [{"type": "item_reference", "id": KEY.id("msg")}, {"role": "user", "content": "And then?"}]
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://localhost") as client:
+        answer = await client.post("/v1/responses", json=body(input=items))
+    assert (answer.status_code, answer.json()["error"]["param"]) == (404, "input")

@@ -111,7 +111,13 @@ def test_what_a_run_was_asked_is_shown_before_it_has_stored_that(stored: dict[st
     assert ([message["text"] for message in shown["messages"]], shown["status"]) == (["So."], "paused")
 
 
-@pytest.mark.parametrize("messages", [None, 1, [{"content": "x"}], [{"role": "nobody", "content": "x"}], {"a": 1}])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        *(None, 1, {"a": 1}),
+        *([{"content": "x"}], [{"role": "nobody", "content": "x"}], [{"type": "tool", "content": "x"}]),
+    ],
+)
 def test_a_run_with_messages_that_cannot_be_read_has_none(messages: Any) -> None:
     run: Any = {"run_id": "1", "status": "error", "kwargs": {"input": {"messages": messages}}}
     assert messages_given(run) == []

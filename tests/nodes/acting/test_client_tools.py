@@ -81,7 +81,7 @@ async def test_tools_of_its_own_run_once_and_after_the_wait() -> None:
 async def test_a_tool_that_has_to_be_called_is_called_or_the_run_fails() -> None:
     def reluctant(request: Request) -> Reply:
         assert request.tools == ("weather",)
-        return OSLO if request.attempt else "I would rather not."
+        return OSLO if "has to be called: weather" in request.text else "I would rather not."
 
     graph = builder.compile(checkpointer=InMemorySaver())
     waiting = await graph.ainvoke(ASK, CONFIG, context=context(reluctant, call_client_tool=True, search="local"))
