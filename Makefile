@@ -71,8 +71,8 @@ serve: $(SERVE_VENV)/stamp ## Serve the graphs to any client of OpenAI's or Lang
 docs: $(VENV)/dev.stamp ## Build the documentation as a site, into site/
 	@$(BIN)/python -m notebooks.site
 
-wheel: $(VENV)/dev.stamp ## Build the wheel and the source archive, into dist/
-	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+wheel: $(VENV)/base.stamp ## Build the wheel and the source archive, into dist/
+	@$(BIN)/hatchling build --directory dist
 
 notebooks: $(VENV)/dev.stamp ## Open the notebooks in JupyterLab
 	@$(BIN)/jupyter lab notebooks

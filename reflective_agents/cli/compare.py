@@ -128,9 +128,9 @@ def _paired(column: Column, names: Sequence[str]) -> list[str]:
         str(versus["wins"]),
         str(versus["losses"]),
         f"{versus['p_value']:.4f}",
-        _difference(versus["accuracy"], "+.1%"),
+        _difference(versus["accuracy"], "+z.1%"),
         *(
-            _difference(versus["cost"][name], f"+,.{4 if name == 'cost' else 1}f") if name in versus["cost"] else "-"
+            _difference(versus["cost"][name], f"+z,.{4 if name == 'cost' else 1}f") if name in versus["cost"] else "-"
             for name in names
         ),
     ]

@@ -410,7 +410,8 @@ def main(args: list[str] | None = None) -> int:
     try:
         check_streams()
         code: int = app(args, prog_name="reflect", standalone_mode=False) or 0
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # as `reflect mcp` leaves it
+            sys.stdout.flush()
         return code
     except Misuse as misuse:
         say(f"reflect: {redacted(str(misuse))}")

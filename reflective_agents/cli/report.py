@@ -5,6 +5,7 @@ import sys
 
 from reflective_agents.cli.output import clean, one_line, say, wrapped
 from reflective_agents.cli.request import Request, Run
+from reflective_agents.models.providers import OFFLINE
 from reflective_agents.state.errors import NoDatabase
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.outcome import pluralize
@@ -38,6 +39,8 @@ def report(request: Request, run: Run) -> int:
         by = f" (verified by: {outcome['verified_by']})" if "verified_by" in outcome else ""
         print(f"{outcome['status']}: {clean(outcome['reason'])}{by}", flush=True)
     say(f"cost: {cost_line(run.result['usage'])}")
+    if run.choice and run.choice.model == OFFLINE and outcome.get("answered") is False:
+        say("the offline model only picks sentences from documents (its own are in English): try --corpus or --model")
     say(f'continue with: {request.command(run.thread)} "..."')
     return FAILED if outcome["status"] == "failed" else ANSWERED
 

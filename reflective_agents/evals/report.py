@@ -165,7 +165,7 @@ def _graded(summary: Summary) -> list[tuple[str, str]]:
 
 def _accuracy(summary: Summary) -> str:
     if summary["accuracy"] is None or summary["interval"] is None:
-        return "not measured: no right answer is known"
+        return "not measured: the scorer could compare no answer with a right one"
     low, high = summary["interval"]
     counted = f"{summary['correct']:,} of {summary['measured']:,}"
     return f"{summary['accuracy']:.1%} ({counted}; 95 % interval {low:.1%} to {high:.1%})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 from mcp.server.lowlevel import Server
@@ -30,7 +31,7 @@ def mcp_server(offered: Sequence[str], run: Run, settings: frozenset[str] | None
         run: What runs one.
         settings: Those that clients may choose; all but the operator's if it is None.
     """
-    server: Server[Any, Any] = Server("reflective-agents")
+    server: Server[Any, Any] = Server("reflective-agents", version("reflective-agents"))
 
     @server.list_tools()  # type: ignore[no-untyped-call,untyped-decorator]
     async def list_tools() -> list[Tool]:

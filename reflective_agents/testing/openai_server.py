@@ -12,6 +12,7 @@ or with a script of your own, a function in a file: `--script mine.py:reply`.
 
 import argparse
 import asyncio
+import errno
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aiohttp import web
+from reflective_agents.state.errors import Misuse
+from reflective_agents.state.extras import how_to_install
+
+try:
+    from aiohttp import web
+except ModuleNotFoundError as missing:
+    raise Misuse(f"a local server needs {missing.name}: {how_to_install('testing')}") from missing
 
 from reflective_agents.state.loading import load_named
 from reflective_agents.testing.completions import Json, chunks, completion, event, parse_request, usage_of
@@ -170,9 +177,16 @@ def main() -> None:
     words = "what answers: a function of the request, as FILE.py:function or package.module:function"
     parser.add_argument("--script", help=words)
     options = parser.parse_args()
-    script = load_named(options.script, "--script") if options.script else respond
-    with suppress(KeyboardInterrupt):
-        asyncio.run(_serve(script, options.port, options.latency))
+    try:
+        script = load_named(options.script, "--script") if options.script else respond
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_serve(script, options.port, options.latency))
+    except Misuse as error:
+        parser.error(str(error))
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        parser.error(f"--port: {options.port} is in use; choose another one, or 0 for any that is free")
 
 
 if __name__ == "__main__":

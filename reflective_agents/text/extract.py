@@ -3,6 +3,7 @@
 Words are cut in any script and compared by their stems, so that "reflecting" meets "Reflection".
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
+# Chinese is cut into pairs of characters. Those that a question word makes with its neighbours stand in no answer.
+_ASKED = re.compile(r"为什么|什么|怎么样?|怎样|如何|多少|谁|哪(?!吒)[一个些里儿]?|[吗呢](?=[？?！!。\s]|$)")
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
 
 
@@ -69,7 +72,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in cut(text) if word.lower() not in STOPWORDS]
+    return [word for word in cut(_ASKED.sub(" ", text)) if word.lower() not in STOPWORDS]
 
 
 @lru_cache(maxsize=1024)

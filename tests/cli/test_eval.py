@@ -262,6 +262,7 @@ def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> No
     assert told.err.startswith("over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals")
     as_json = json.loads(reflect("compare", "short", the_run().name, "--json").out)
     assert (as_json["shared"], as_json["runs"][1]["versus_first"]["wins"]) == (2, 0)
+    assert "-0.0" not in reflect("compare", the_run().name, "short").out, "zero has no sign of its own"
 
 
 def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, questions: str) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,13 @@ async def connected(home: Path) -> "AsyncIterator[ClientSession]":
 
     command = ["-m", "reflective_agents.cli", "mcp"]
     server = StdioServerParameters(command=sys.executable, args=command, env={"REFLECT_HOME": str(home)})
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
-        await session.initialize()
-        yield session
+    errors = home / "errors"
+    with errors.open("w") as log:
+        async with stdio_client(server, log) as (read, write), ClientSession(read, write) as session:
+            about = await session.initialize()
+            assert about.serverInfo.version == version("reflective-agents")
+            yield session
+    assert errors.read_text() == ""
 
 
 def text(result: Any) -> str:

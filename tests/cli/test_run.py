@@ -56,6 +56,14 @@ def test_who_just_asks_gets_a_strategy(reflect: Any) -> None:
     assert told.code == 0
     assert json.loads(told.out)["outcome"]["status"] == "solved"
     assert "auto on thread" in told.err
+    assert "--corpus" not in told.err
+
+
+@pytest.mark.parametrize("command", [["ask"], ["run", "reflexion"]])
+def test_who_asks_what_no_document_says_hears_how_to_go_on(reflect: Any, command: list[str]) -> None:
+    told = reflect(*command, "潮汐是什么造成的？")
+    assert told.code == 0
+    assert "--corpus" in told.err
 
 
 def test_only_who_searches_names_where(reflect: Any) -> None:

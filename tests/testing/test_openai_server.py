@@ -19,7 +19,7 @@ from langchain_openai import ChatOpenAI
 
 from reflective_agents.state.schemas import AnswerQuestion, Judgement, Judgements
 from reflective_agents.testing.fake import FakeChatModel
-from reflective_agents.testing.openai_server import OpenAIServer
+from reflective_agents.testing.openai_server import OpenAIServer, main
 from reflective_agents.testing.responder import respond
 from reflective_agents.testing.script import Reply, Request, ToolUse, likely
 
@@ -235,3 +235,23 @@ def test_the_command_prints_where_it_serves() -> None:
             reply = api.chat.completions.create(model="any", messages=[{"role": "user", "content": "hi"}])
         process.terminate()
     assert reply.choices[0].message.content == "You said: hi"
+
+
+@pytest.mark.parametrize("wrong", [["--script", "nowhere.py:reply"], ["--script", "nowhere"], ["--port", "taken"]])
+def test_the_command_refuses_in_words_what_it_cannot_serve(
+    wrong: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with OpenAIServer(lambda request: "hi").threaded() as server:
+        wrong = [str(server.port) if word == "taken" else word for word in wrong]
+        monkeypatch.setattr(sys, "argv", ["openai_server", *wrong])
+        with pytest.raises(SystemExit) as refusal:
+            main()
+    assert refusal.value.code == 2
+    assert wrong[1] in capsys.readouterr().err
+
+
+@pytest.mark.process
+def test_without_its_library_the_server_names_the_extra() -> None:
+    program = "import sys; sys.modules['aiohttp'] = None; import reflective_agents.testing.openai_server"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "reflective-agents[testing]" in done.stderr

@@ -18,6 +18,12 @@ def test_a_question_finds_its_sentence_in_chinese_and_thai() -> None:
     assert best("เชียงใหม่อยู่ที่ไหน", text) == "เชียงใหม่อยู่ทางเหนือของประเทศไทย"
 
 
+def test_question_words_of_chinese_are_no_terms() -> None:
+    assert [*terms("潮汐是什么造成的？")] == ["潮汐", "汐是", "造成", "成的"]
+    assert [*terms("哪吒是谁？")] == ["哪吒", "吒是"]
+    assert [*terms("你吃了吗？")] == ["你吃", "吃了"]
+
+
 def test_a_term_is_told_as_it_stood_in_the_text() -> None:
     assert dict(terms("The Reflections of Dublin, reflected")) == {"reflect": "Reflections", "dublin": "Dublin"}
 

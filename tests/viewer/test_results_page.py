@@ -200,6 +200,10 @@ async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResul
     heads = await shown.page.locator("#rows thead th").all_inner_texts()
     assert heads[:4] == ["#1", "#2", "id", "question"]
     assert await shown.page.locator("#table thead th").all_inner_texts() == ["", "#1 lats", "#2 react"]
+    table, chart = [await shown.page.locator(part).bounding_box() for part in ("#table", "#charts")]
+    assert table
+    assert chart
+    assert chart["x"] > table["x"] + table["width"] / 2, "the chart of two runs is beside their figures"
     await shown.page.locator("#panel .buttons[role=group] button", has_text="react").click()
     await shown.page.locator("#panel .text", has_text="no").wait_for()
     label = await shown.page.get_attribute("svg.curve", "aria-label")
