@@ -48,6 +48,9 @@ class Look:
         await self.page.fill("#question", question)
         await self.page.click("#ask summary")
         for name, value in settings.items():
+            group = self.page.locator("details.group", has=self.page.locator(f"#setting-{name}"))
+            if await group.get_attribute("open") is None:
+                await group.locator("summary").click()
             await self.page.fill(f"#setting-{name}", value)
         await self.page.click("#ask summary")
         await self.page.click("#send")

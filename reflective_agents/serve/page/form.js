@@ -30,12 +30,12 @@ function fillSettings() {
   document.getElementById("settings").replaceChildren(...groups(chosen?.settings ?? []));
 }
 
-/** The settings in their groups, which the server sends in order; the first is open. */
+/** The settings in their groups, which the server sends in order; the strategy's own and the models are open. */
 function groups(settings) {
   const names = [...new Set(settings.map(([, schema]) => schema.group))];
   return names.map((name, index) => {
     const fields = settings.filter(([, schema]) => schema.group === name).map(field);
-    return el("details", { class: "group", open: index === 0 }, el("summary", {}, name), ...fields);
+    return el("details", { class: "group", open: index < 2 }, el("summary", {}, name), ...fields);
   });
 }
 
