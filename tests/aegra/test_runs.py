@@ -186,7 +186,8 @@ async def test_runs_go_on_when_the_clock_was_set_ahead(
     await asyncio.sleep(2)
     shift_leases(settings, -1)
     assert_all_is_well(await ended(servers[1], runs))
-    assert 0 <= len(model_server.requests) - before - 4 * CALLS <= 4 * CALLS_OF_A_STEP
+    # On a busy machine a run whose lease is over may be taken twice before its first owner lets it go.
+    assert 0 <= len(model_server.requests) - before - 4 * CALLS <= 2 * 4 * CALLS_OF_A_STEP
 
 
 @pytest.mark.hostile

@@ -268,9 +268,9 @@ def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> No
 def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, questions: str) -> None:
     for rounds in ("1", "2"):
         reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", f"runs/{rounds}")
-    files = ["--html", "page.html", "--export", "nowhere/frame.parquet"]
-    told = reflect("compare", "runs/1", "runs/2", *files)
-    assert (told.code, told.err.splitlines()[-1][:19]) == (2, "reflect: --export: ")
+    Path("figures/table.csv").mkdir(parents=True)  # where a file has to be
+    told = reflect("compare", "runs/1", "runs/2", "--html", "page.html", "--figures", "figures")
+    assert (told.code, told.err.splitlines()[-1][:20]) == (2, "reflect: --figures: ")
     assert told.out.startswith("run\t")
     assert Path("page.html").exists()
 
