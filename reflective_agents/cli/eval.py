@@ -230,10 +230,10 @@ async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
     context = make_context(schema, settings)
     if getattr(context, "critic", None) == "human":
         raise Misuse("--critic human: nobody is asked during an evaluation; choose model or checks")
-    await resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False)).ready()
+    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
+    await environment.ready()
     choice = await check(context, settings)
     chosen: JsonObject = {"model": choice.model} if choice.model else {}
-    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
     scorer = resolve_scorer(request.scorer, environment, context.model_copy(update=chosen))
     graders = [scorer.model] if isinstance(scorer, Judge) else []
     for model in graders:
