@@ -74,10 +74,7 @@ async def ask(listener: Heard | None = None, model: ChatOpenAI | None = None) ->
 
 
 async def vectors(count: int) -> tuple[int, ...]:
-    model = await asyncio.to_thread(
-        get_embeddings, "openai:m"
-    )  # its client loads certificates, which is nobody's attack
-    return (await embed(model, ["a"] * count, Meter(Context(), NOTHING_SPENT))).shape
+    return (await embed(get_embeddings("openai:m"), ["a"] * count, Meter(Context(), NOTHING_SPENT))).shape
 
 
 def vectors_in_words(size: int) -> bytes:
