@@ -185,8 +185,15 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 
 
 @pytest.fixture(autouse=True)
-def nothing_learned() -> None:
-    """Start each test without what others learned about their models, whose addresses come again, or remember."""
+def nothing_learned() -> Generator[None, None, None]:
+    """Start each test, and the fixtures of its module, without what others learned about their models, whose addresses
+    come again, or remember."""
+    _forget()
+    yield
+    _forget()
+
+
+def _forget() -> None:
     if capabilities := sys.modules.get("reflective_agents.models.capabilities"):
         capabilities.forget_capabilities()
     if kept := sys.modules.get("reflective_agents.nodes.asking.kept"):
