@@ -21,6 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 from bench.recorded import RECORDED
 from tests.support.needs import DECLARED, PROGRAMS, ROOT, missing, without
 
+# Scripts that the tests of several servers share: where one fails, it says what it has compared.
+pytest.register_assert_rewrite("tests.serve")
+
 LOOPBACK_MARKERS = ("wire", "studio", "aegra", "postgres", "notebook")
 STARTING = ("studio", "aegra", "postgres", "notebook", "sandbox", "browser")
 """What is marked so starts a process, and is marked `process` for that."""
