@@ -14,6 +14,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -42,6 +43,10 @@ RunInput = Input | Command[str] | None
 
 class GuardedGraph(Strategy[RunState, Context, Input, Output]):
     """A graph that refuses what its callers may not make it do."""
+
+    def get_context_jsonschema(self) -> JsonObject:
+        """Return the schema of the settings, made once: Aegra asks for it at each run that is given some."""
+        return _json_schema(self._schema)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -157,6 +162,11 @@ class ResumableGraph(GuardedGraph):
         latest: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"]}}
         saved = await saver.aget_tuple(latest)
         return saved is not None and saved.metadata.get("run_id") == run_id
+
+
+@cache
+def _json_schema(settings: type[Context]) -> JsonObject:
+    return settings.model_json_schema()
 
 
 def _pairs(command: Command[str]) -> list[tuple[str, Any]]:
