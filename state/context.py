@@ -6,6 +6,7 @@ names, every other setting as `REFLECT_<NAME>`, for example `REFLECT_MAX_MODEL_C
 overridden.
 """
 
+import copy
 import json
 import os
 import warnings
@@ -25,6 +26,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -359,7 +361,7 @@ class Context(BaseSettings):
         assert isinstance(env_settings, EnvSettingsSource)
         if _variables(settings_cls).isdisjoint(env_settings.env_vars):
             return (init_settings,)
-        return init_settings, env_settings
+        return init_settings, _Environment(settings_cls)
 
     def check_effect(self, names: Iterable[str] | None = None) -> None:
         """Refuse settings that were given and have no effect beside the others.
@@ -505,7 +507,7 @@ class Context(BaseSettings):
     @classmethod
     def ambient(cls) -> Self:
         """Return the settings where nothing is given: those from the environment, and the defaults."""
-        read: Self = _ambient(cls, hash(frozenset(os.environ.items())))
+        read: Self = _ambient(cls, _environment())
         return read
 
     def _explicit_names(self) -> set[str]:
@@ -515,6 +517,28 @@ class Context(BaseSettings):
             for name in self.model_fields_set
             if name not in defaults.model_fields_set or getattr(self, name) != getattr(defaults, name)
         }
+
+
+class _Environment(PydanticBaseSettingsSource):
+    """The settings in the environment, which are read once while it stays the same: that takes as long as the rest."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        """Return the value of one setting, which pydantic does not ask for."""
+        return self().get(field_name), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """Return what the environment says."""
+        return copy.deepcopy(_in_environment(self.settings_cls, _environment()))
+
+
+def _environment() -> int:
+    """Return what tells one environment from another: a hash, for it holds keys, which reports of errors would show."""
+    return hash(frozenset(os.environ.items()))
+
+
+@lru_cache(maxsize=32)
+def _in_environment(schema: type[BaseSettings], environment: int) -> dict[str, Any]:
+    return EnvSettingsSource(schema)()
 
 
 @lru_cache(maxsize=32)
@@ -530,8 +554,5 @@ def _variables(schema: type[BaseSettings]) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _ambient(schema: type[Context], environment: int) -> Any:
-    """Read the settings from the environment once while it stays the same: reading takes as long as a step of a graph.
-
-    It is known by its hash, since it holds keys, and what a function was given stands in reports of errors.
-    """
+    """Make the settings once while the environment stays the same: that takes as long as a step of a graph."""
     return schema()

@@ -30,6 +30,11 @@ MARKS = {
     ],
     "bench.forms": [pytest.mark.realmodel, pytest.mark.skipif(weights() is None, reason=INSTALL)],
     "bench.game24.its_hub": [pytest.mark.skipif(not PREPARED, reason="python -m bench.game24.its_hub installs it")],
+    "bench.mixed": [
+        pytest.mark.aegra,
+        pytest.mark.timeout(600),
+        pytest.mark.skipif(not SERVE_PYTHON.exists(), reason="make .venv-serve/stamp"),
+    ],
     "bench.programs": [pytest.mark.sandbox],
     "bench.serving": [
         pytest.mark.aegra,

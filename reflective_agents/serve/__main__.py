@@ -76,6 +76,7 @@ async def _serve(host: str, port: int) -> None:
     from aegra_api.main import app
 
     from reflective_agents.serve.bodies import Bodies
+    from reflective_agents.serve.garbage import spare_what_stays
     from reflective_agents.serve.guard import Guard
     from reflective_agents.serve.in_process import CallsItself
     from reflective_agents.serve.langgraph_clients import LangGraphClients
@@ -85,6 +86,7 @@ async def _serve(host: str, port: int) -> None:
     log.configure()  # once more: Aegra has set up its own again
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
+    spare_what_stays()
     requeueing = asyncio.create_task(keep_requeueing())
     guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
     async with LoopGuard(log_held):

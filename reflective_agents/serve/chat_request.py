@@ -178,15 +178,16 @@ class ChatRequest(BaseModel):
         Raises:
             Refused: if the strategy has no such setting, or it cannot have this value.
         """
-        settings = self._settings()
+        given = self._settings()
         if self._context.tries_several:
-            return settings
-        settings = self._sampling() | settings
+            return given
+        settings = self._sampling() | given
         # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
         named = self._context.model_parameters if "model_parameters" in settings else {}
         if parameters := self._parameters() | named:
             settings["model_parameters"] = parameters
-        check_settings(schema_of(self.strategy), settings)
+        if settings != given:  # else `_context` has checked them
+            check_settings(schema_of(self.strategy), settings)
         return settings
 
     @cached_property

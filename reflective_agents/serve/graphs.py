@@ -14,10 +14,11 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.types import Command, StateSnapshot, StateUpdate
 from psycopg import OperationalError
 
@@ -38,10 +39,15 @@ TRACE = "__trace"
 _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 """Seconds that a run waits for its database, before each new attempt."""
 RunInput = Input | Command[str] | None
+Saver = BaseCheckpointSaver[Any]
 
 
 class GuardedGraph(Strategy[RunState, Context, Input, Output]):
     """A graph that refuses what its callers may not make it do."""
+
+    def get_context_jsonschema(self) -> JsonObject:
+        """Return the schema of the settings, made once: Aegra asks for it at each run that is given some."""
+        return _json_schema(self._schema)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
@@ -126,7 +132,7 @@ class ResumableGraph(GuardedGraph):
 
     async def _until_ended(self, input: RunInput, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it, also while its database is away for a while."""
-        # What was done before the last checkpoint is not done again: see `_has_begun`.
+        # What was done before the last checkpoint is not done again: see `_run_or_resume`.
         for pause in _PAUSES:
             try:
                 async for part in self._run_or_resume(input, config, **options):
@@ -140,23 +146,38 @@ class ResumableGraph(GuardedGraph):
     async def _run_or_resume(
         self, input: RunInput, config: RunnableConfig | None, **options: Any
     ) -> AsyncIterator[Any]:
-        if input is not None and config is not None and await self._has_begun(config):
-            # Without the checkpoint that the run has begun at: it goes on from its own latest one.
-            configurable = {
-                name: value for name, value in config.get("configurable", {}).items() if name != "checkpoint_id"
-            }
-            input, config = None, {**config, "configurable": configurable}
-        async for part in super().astream(input, config, **options):
+        graph, saver = self, self.checkpointer
+        configurable = (config or {}).get("configurable", {})
+        run_id = configurable.get("run_id")
+        if input is not None and run_id is not None and isinstance(saver, BaseCheckpointSaver):
+            latest = await saver.aget_tuple({"configurable": {"thread_id": configurable["thread_id"]}})
+            graph = copy.copy(self)
+            graph.checkpointer = _knowing(saver, latest)
+            if latest is not None and latest.metadata.get("run_id") == run_id:
+                # It has begun. Without the checkpoint that it has begun at: it goes on from its own latest one.
+                own = {name: value for name, value in configurable.items() if name != "checkpoint_id"}
+                input, config = None, {**(config or {}), "configurable": own}
+        async for part in super(ResumableGraph, graph).astream(input, config, **options):
             yield part
 
-    async def _has_begun(self, config: RunnableConfig) -> bool:
-        configurable, saver = config.get("configurable", {}), self.checkpointer
-        run_id = configurable.get("run_id")
-        if run_id is None or not isinstance(saver, BaseCheckpointSaver):
-            return False
-        latest: RunnableConfig = {"configurable": {"thread_id": configurable["thread_id"]}}
-        saved = await saver.aget_tuple(latest)
-        return saved is not None and saved.metadata.get("run_id") == run_id
+
+def _knowing(saver: Saver, latest: CheckpointTuple | None) -> Saver:
+    """Return a copy of a saver that does not read the latest checkpoint of a thread, which was just read, once more."""
+    knowing = copy.copy(saver)
+
+    async def first(config: RunnableConfig) -> CheckpointTuple | None:
+        knowing.aget_tuple = saver.aget_tuple  # type: ignore[method-assign]
+        asked = config["configurable"]
+        is_latest = not asked.get("checkpoint_id") and not asked.get("checkpoint_ns")
+        return latest if is_latest else await saver.aget_tuple(config)
+
+    knowing.aget_tuple = first  # type: ignore[method-assign]
+    return knowing
+
+
+@cache
+def _json_schema(settings: type[Context]) -> JsonObject:
+    return settings.model_json_schema()
 
 
 def _pairs(command: Command[str]) -> list[tuple[str, Any]]:

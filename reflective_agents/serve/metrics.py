@@ -4,6 +4,7 @@ A server without keys of users serves its own machine alone, and needs none here
 own; the runs that wait, and those under way, are those of all processes.
 """
 
+import asyncio
 import hmac
 import json
 import math
@@ -39,6 +40,7 @@ DOLLARS = Counter("reflect_cost_dollars", "What requests to models have cost, wh
 REFUSALS = Counter("reflect_refusals", "Requests that were refused, or have failed.", ["strategy", "status"])
 WAITING = Gauge("reflect_queued_runs", "Runs that wait for a worker, of all processes.")
 UNDER_WAY = Gauge("reflect_running_runs", "Runs under way, of all processes.")
+TASKS = Gauge("reflect_tasks", "Tasks of this process's event loop.")
 _PATIENCE = 3.0
 """Seconds to wait for a connection to the database."""
 _COUNT = "SELECT status, count(*) AS runs FROM runs WHERE status IN ('pending', 'running') GROUP BY status"
@@ -131,6 +133,7 @@ async def metrics(request: Request) -> Response:
     if key and not hmac.compare_digest(sent.encode(), key.encode()):
         return PlainTextResponse(f"{VARIABLE} is needed as 'Authorization: Bearer <key>'.", HTTPStatus.UNAUTHORIZED)
     await _look_at_queue()
+    TASKS.set(len(asyncio.all_tasks()))
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -1,5 +1,6 @@
 """The gate: what a thread's owner may send, and that what was spent stays spent."""
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,3 +176,12 @@ async def test_the_operator_alone_writes_what_he_likes(graph: Any, monkeypatch: 
     await graph.ainvoke(QUESTION, CONFIG, context=CONTEXT)
     await graph.aupdate_state(CONFIG, {"usage": {"model_calls": 7}})
     assert (await graph.aget_state(CONFIG)).values["usage"]["model_calls"] == 7
+
+
+def test_the_schema_of_settings_is_made_once() -> None:
+    graphs = [copy.copy(graph_of("lats")) for _ in range(2)]
+    for graph in graphs:
+        graph.__class__ = GuardedGraph
+    first, second = (graph.get_context_jsonschema() for graph in graphs)
+    assert first is second
+    assert first == graph_of("lats").get_context_jsonschema()

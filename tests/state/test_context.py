@@ -1,9 +1,11 @@
 """Settings: what is given holds, the environment fills in the rest, bounds are enforced."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from pydantic_settings import EnvSettingsSource
 
 from reflective_agents.state.context import Context
 from reflective_agents.state.settings.lats import LatsContext
@@ -44,6 +46,25 @@ def test_the_environment_fills_in_what_is_not_given(monkeypatch: pytest.MonkeyPa
     )
     given = LatsContext(model="openai:x", n=2)
     assert (given.model, given.n) == ("openai:x", 2)
+
+
+def test_the_environment_is_read_once_while_it_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = 0
+    read = EnvSettingsSource.__call__
+
+    def counting(self: EnvSettingsSource) -> dict[str, Any]:
+        nonlocal reads
+        reads += 1
+        return read(self)
+
+    monkeypatch.setattr(EnvSettingsSource, "__call__", counting)
+    monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.25}')
+    contexts = [LatsContext(), LatsContext(n=3)]
+    assert reads == 1
+    contexts[0].model_parameters["top_p"] = 1  # belongs to these settings alone
+    assert contexts[1].model_parameters == LatsContext().model_parameters == {"top_p": 0.25}
+    monkeypatch.setenv("REFLECT_N", "4")
+    assert (LatsContext().n, reads) == (4, 2)
 
 
 def test_where_nothing_is_given_the_environment_of_the_moment_holds(monkeypatch: pytest.MonkeyPatch) -> None:

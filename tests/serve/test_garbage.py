@@ -1,0 +1,45 @@
+"""What a server holds for good is exempt from garbage collection, what comes later is not."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from reflective_agents.serve.garbage import YOUNG, spare_what_stays
+
+
+class Node:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    thresholds, callbacks = gc.get_threshold(), [*gc.callbacks]
+    yield
+    gc.set_threshold(*thresholds)
+    gc.callbacks[:] = callbacks
+    gc.unfreeze()
+
+
+def test_the_first_full_collections_alone_keep_what_they_leave() -> None:
+    spare_what_stays()
+    kept = gc.get_freeze_count()
+    assert kept > 10_000
+    loaded = [Node() for _ in range(1_000)]
+    while gc.get_freeze_count() < kept + len(loaded):
+        gc.collect()
+    for _ in range(10):
+        gc.collect()
+    kept, later = gc.get_freeze_count(), [Node() for _ in range(1_000)]
+    gc.collect()
+    assert gc.get_freeze_count() <= kept
+    gone = weakref.ref(later.pop())
+    gc.collect()
+    assert gone() is None
+
+
+def test_new_objects_are_looked_through_in_large_parts() -> None:
+    spare_what_stays()
+    assert gc.get_threshold()[0] == YOUNG
