@@ -35,7 +35,7 @@ from reflective_agents.state.groups import sort_form
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
-from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
+from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator, serves
 from reflective_agents.state.prices import Prices
 from reflective_agents.state.wrapped_models import unwrap
 from reflective_agents.text.spelling import similar_names
@@ -404,6 +404,11 @@ class Context(BaseSettings):
         return self.model if self.compact_model is None else self.compact_model
 
     @property
+    def request_parameters(self) -> JsonObject:
+        """The further parameters of every request: on a server those of the operator too, which win."""
+        return {**self.model_parameters, **self.ambient().model_parameters} if serves() else self.model_parameters
+
+    @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
@@ -429,6 +434,10 @@ class Context(BaseSettings):
         Objects and functions, which only Python can give, are left out.
         """
         plain = {name: value for name, value in sorted(self.chosen().items()) if _is_plain(value)}
+        if parameters := plain.get("model_parameters"):
+            # Pydantic adds those of the environment; a thread is read by others than the operator.
+            ambient = self.ambient().model_parameters.items()
+            plain["model_parameters"] = dict(item for item in parameters.items() if item not in ambient)
         return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
     def resumed(self, earlier: JsonObject) -> Self:
