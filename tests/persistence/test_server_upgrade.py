@@ -78,8 +78,8 @@ async def client(upgraded: Upgraded) -> AsyncIterator[LangGraphClient]:
 
 
 @pytest.fixture
-def web(upgraded: Upgraded) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=upgraded.address, headers=HEADERS, timeout=60) as web:
+async def web(upgraded: Upgraded) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=upgraded.address, headers=HEADERS, timeout=60) as web:
         yield web
 
 
@@ -91,11 +91,16 @@ def asking(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
 
 
-async def test_a_run_that_its_process_has_left_ends_here(client: LangGraphClient) -> None:
+async def end_of_the_run_under_way(client: LangGraphClient) -> None:
     thread, run = ids_of(UNDER_WAY)
     async with asyncio.timeout(60):
         while (await client.runs.get(thread, run))["status"] in ("pending", "running"):  # noqa: ASYNC110 # of another process
             await asyncio.sleep(0.5)
+
+
+async def test_a_run_that_its_process_has_left_ends_here(client: LangGraphClient) -> None:
+    await end_of_the_run_under_way(client)
+    thread, _ = ids_of(UNDER_WAY)
     values: Any = (await client.threads.get_state(thread))["values"]
     assert values["outcome"]["status"] in ("solved", "answered", "limit_reached", "exhausted")
     assert [message["type"] for message in values["messages"]] == ["human", "ai"]
@@ -147,18 +152,20 @@ async def test_memories_are_found(client: LangGraphClient) -> None:
     assert any("lives in Turin" in memory["text"] for memory in out["memories"])
 
 
-def test_a_response_is_answered_or_unknown(web: httpx.Client) -> None:
-    response = web.get(f"/v1/responses/{RunKey(*ids_of(ANSWERED)).id('resp')}").json()
+async def test_a_response_is_answered_or_unknown(web: httpx.AsyncClient) -> None:
+    response = (await web.get(f"/v1/responses/{RunKey(*ids_of(ANSWERED)).id('resp')}")).json()
     assert response["status"] in ("completed", "incomplete")
     assert response["output"][-1]["content"][0]["text"] == THREADS[ANSWERED]["answer"]
     older = RunKey(*ids_of(UNKNOWN)).id("resp")
-    assert web.get(f"/v1/responses/{older}").status_code == 404
+    assert (await web.get(f"/v1/responses/{older}")).status_code == 404
     body = {"model": "lats", "input": "And what does it cost?", "previous_response_id": older}
-    refused = web.post("/v1/responses", json=body)
+    refused = await web.post("/v1/responses", json=body)
     assert (refused.status_code, refused.json()["error"]["param"]) == (404, "previous_response_id")
 
 
-def test_what_was_spent_today_counts(web: httpx.Client, upgraded: Upgraded) -> None:
+async def test_what_was_spent_today_counts(client: LangGraphClient, web: httpx.AsyncClient, upgraded: Upgraded) -> None:
+    await end_of_the_run_under_way(client)
+
     def spent() -> int:
         with psycopg.connect(upgraded.database) as database:
             [[calls]] = database.execute("SELECT calls FROM reflect_days WHERE user_id = %s", (USER,)).fetchall()
@@ -167,6 +174,6 @@ def test_what_was_spent_today_counts(web: httpx.Client, upgraded: Upgraded) -> N
     before, calls = spent(), 0
     assert before >= SPENT
     question = {"model": "chain_of_thought", "messages": [{"role": "user", "content": "Why?"}]}
-    while (answer := web.post("/v1/chat/completions", json=question)).status_code == 200:
+    while (answer := await web.post("/v1/chat/completions", json=question)).status_code == 200:
         calls += answer.json()["usage"]["model_calls"]
     assert (answer.status_code, spent(), before + calls) == (429, CALLS, CALLS)
