@@ -404,6 +404,12 @@ class Context(BaseSettings):
         return self.model if self.compact_model is None else self.compact_model
 
     @property
+    def own_parameters(self) -> JsonObject:
+        """The further parameters without those of the environment, which pydantic adds, and only the operator reads."""
+        ambient = self.ambient().model_parameters.items()
+        return dict(item for item in self.model_parameters.items() if item not in ambient)
+
+    @property
     def request_parameters(self) -> JsonObject:
         """The further parameters of every request: on a server those of the operator too, which win."""
         return {**self.model_parameters, **self.ambient().model_parameters} if serves() else self.model_parameters
@@ -434,10 +440,8 @@ class Context(BaseSettings):
         Objects and functions, which only Python can give, are left out.
         """
         plain = {name: value for name, value in sorted(self.chosen().items()) if _is_plain(value)}
-        if parameters := plain.get("model_parameters"):
-            # Pydantic adds those of the environment; a thread is read by others than the operator.
-            ambient = self.ambient().model_parameters.items()
-            plain["model_parameters"] = dict(item for item in parameters.items() if item not in ambient)
+        if "model_parameters" in plain:
+            plain["model_parameters"] = self.own_parameters
         return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
     def resumed(self, earlier: JsonObject) -> Self:

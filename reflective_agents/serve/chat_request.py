@@ -214,7 +214,7 @@ class ChatRequest(BaseModel):
                 added[wish.setting] = wish.value
         # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
         if parameters:
-            named = plain.model_parameters if _PARAMETERS in settings else {}
+            named = plain.own_parameters if _PARAMETERS in settings else {}
             settings[_PARAMETERS] = parameters | named
         settings = added | settings
         check_settings(schema, settings)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from reflective_agents.serve.chat_request import parse
+from reflective_agents.serve.gate import check_settings_of
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.state import policy as checks
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
 
@@ -120,6 +122,7 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
 TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
 NAMED = {"type": "function", "function": {"name": "g"}}
 WRITING = {"worker_settings": {"acting": "paper"}}
+REASONING = {"worker": "trials", "worker_settings": {"actor": "chain_of_thought"}}
 SOLVERS = [{"name": name, "instructions": "Solve it.", "strategy": name} for name in ("react", "trials", "plan")]
 MIXED = [*SOLVERS, {"name": "writer", "instructions": "Write it.", "strategy": "reflection"}]
 
@@ -143,6 +146,7 @@ MIXED = [*SOLVERS, {"name": "writer", "instructions": "Write it.", "strategy": "
         ({"model": "plan", "tools": TOOLS, "tool_choice": "required", "settings": WRITING}, ["tool_choice"]),
         ({"model": "team", "tools": TOOLS, "tool_choice": NAMED, "settings": {"roles": SOLVERS}}, []),
         ({"model": "team", "tools": TOOLS, "tool_choice": NAMED, "settings": {"roles": MIXED}}, ["tool_choice"]),
+        ({"model": "plan", "tools": TOOLS, "tool_choice": NAMED, "settings": REASONING}, ["tool_choice"]),
     ],
 )
 def test_what_clients_send_by_default_is_ignored_by_name(fields: dict[str, Any], ignored: list[str]) -> None:
@@ -229,11 +233,36 @@ def test_what_a_rule_bounds_and_what_an_answer_needs_is_left_to_the_gate(
     assert parse(body(model="react", **fields)).context() == context
 
 
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (ORDINARY, None),
+        ({"temperature": 0.2}, 403),
+        ({"top_k": 3}, None),
+        ({"settings": {"seed": 1}}, 403),
+        ({"response_format": {"type": "json_object"}}, 403),
+    ],
+)
+def test_the_gate_refuses_only_what_a_rule_speaks_of(
+    fields: dict[str, Any], status: int | None, rule_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule_file(settings=["client_tools"], sampling={"temperature": [0, 0.1]})
+    monkeypatch.setattr(checks, "_check", policy().check)
+    settings = {"context": parse(body(model="react", tools=TOOLS, **fields)).context()}
+    if status is None:
+        return check_settings_of("react", settings)
+    with pytest.raises(Refused) as refused:
+        check_settings_of("react", settings)
+    assert refused.value.status == status
+
+
 def test_a_parameter_that_the_operator_sets_is_his(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.9, "service_tier": "flex"}')
     request = parse(body(model="react", top_p=0.5, frequency_penalty=1))
     assert request.context() == {"model_parameters": {"frequency_penalty": 1}}
     assert request.ignored == ["top_p"]
+    both = parse(body(model="react", frequency_penalty=1, settings={"model_parameters": {"top_k": 3}}))
+    assert both.context() == {"model_parameters": {"frequency_penalty": 1, "top_k": 3}}
 
 
 @pytest.mark.parametrize(
