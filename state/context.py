@@ -37,7 +37,7 @@ from reflective_agents.state.groups import sort_form
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
-from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator
+from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator, serves
 from reflective_agents.state.prices import Prices
 from reflective_agents.state.wrapped_models import unwrap
 from reflective_agents.text.spelling import similar_names
@@ -406,6 +406,17 @@ class Context(BaseSettings):
         return self.model if self.compact_model is None else self.compact_model
 
     @property
+    def own_parameters(self) -> JsonObject:
+        """The further parameters without those of the environment, which pydantic adds, and only the operator reads."""
+        ambient = self.ambient().model_parameters.items()
+        return dict(item for item in self.model_parameters.items() if item not in ambient)
+
+    @property
+    def request_parameters(self) -> JsonObject:
+        """The further parameters of every request: on a server those of the operator too, which win."""
+        return {**self.model_parameters, **self.ambient().model_parameters} if serves() else self.model_parameters
+
+    @property
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
@@ -431,6 +442,8 @@ class Context(BaseSettings):
         Objects and functions, which only Python can give, are left out.
         """
         plain = {name: value for name, value in sorted(self.chosen().items()) if _is_plain(value)}
+        if "model_parameters" in plain:
+            plain["model_parameters"] = self.own_parameters
         return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
 
     def resumed(self, earlier: JsonObject) -> Self:

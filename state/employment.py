@@ -10,7 +10,7 @@ from pydantic.json_schema import JsonSchemaValue
 from reflective_agents.state.context import Context, from_json
 from reflective_agents.state.errors import problems_of
 from reflective_agents.state.families import AskingContext, SearchContext, SourcedContext
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import employable, settings_of
 from reflective_agents.state.verifiers import VerifiedContext
 
@@ -63,6 +63,12 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
         settings_of(strategy).model_validate(settings)
     except ValidationError as error:
         raise ValueError(f"{strategy} does not take that: {'; '.join(problems_of(error))}") from error
+
+
+def can_demand_calls_of(strategy: str, settings: JsonMapping) -> bool:
+    """Tell whether each step of a worker can be made a call of the tools that its settings name."""
+    schema = settings_of(strategy)
+    return issubclass(schema, AskingContext) and schema.model_validate(settings).can_demand_calls
 
 
 def _plain(value: Any) -> Any:

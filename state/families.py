@@ -296,6 +296,12 @@ def _check_tools(tools: list[JsonObject]) -> list[JsonObject]:
     return tools
 
 
+_DEMANDED = Applies(
+    "with client_tools that every worker is shown as tools, so without acting=paper",
+    lambda settings: settings.can_demand_calls,
+)
+
+
 class AskingContext(Context):
     """Settings of strategies that may ask their caller to carry out tools."""
 
@@ -305,6 +311,15 @@ class AskingContext(Context):
         description="Tools that the caller carries out, declared as OpenAI's clients do. A call of one pauses the run, "
         "which is resumed with its result.",
     )
+    call_client_tool: Annotated[bool, _DEMANDED, WITHOUT_OWN_AGENT] = Field(
+        default=False,
+        description="Whether the next step has to call one of the client_tools; of workers, the next step of each.",
+    )
+
+    @property
+    def can_demand_calls(self) -> bool:
+        """Whether the next step of a run, and of each of its workers, can be made a call of the caller's tools."""
+        return bool(self.client_tools)
 
     @model_validator(mode="after")
     def _act_in_one_place(self) -> Self:

@@ -13,7 +13,7 @@ thread's state. A setting whose type does not say what it names is the operator'
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
@@ -75,6 +75,11 @@ def serve_others(check: Check = lambda *_: None) -> None:
     _check = check
 
 
+def serves() -> bool:
+    """Tell whether this process runs graphs for others than the operator."""
+    return _check is not None
+
+
 @functools.cache
 def marks_of(schema: type[BaseModel]) -> dict[str, tuple[Mark, ...]]:
     """Return what the settings of a strategy name, by their own names; none for those that hold no free text."""
@@ -108,8 +113,8 @@ def check_caller(context: BaseModel, ambient: Ambient) -> None:
         return
     defaults = ambient()
     for name, mark in operators_settings(type(context)).items():
-        value = getattr(context, name)
-        if value and value != getattr(defaults, name) and not mark.harmless(value):
+        value = _beyond(getattr(context, name), getattr(defaults, name))
+        if value and not mark.harmless(value):
             raise OperatorOnly(
                 f"{name} reaches this machine, so a request cannot set it: "
                 f"the operator does, with REFLECT_{name.upper()} in the server's environment"
@@ -141,6 +146,13 @@ def nested_in(settings: BaseModel) -> Iterator[BaseModel]:
         items = value if isinstance(value, list) else [value]
         yield from (item for item in items if isinstance(item, BaseModel) and not marks)
         yield from (mark.read(settings, value) for mark in marks if isinstance(mark, Nested) and value)
+
+
+def _beyond(value: Any, operators: Any) -> Any:
+    """Return what of a setting is not the operator's value: of an object, whatever entries differ; None if nothing."""
+    if isinstance(value, Mapping) and isinstance(operators, Mapping):
+        return {name: entry for name, entry in value.items() if name not in operators or entry != operators[name]}
+    return None if value == operators else value
 
 
 def _defaults(settings: BaseModel) -> BaseModel:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 TAGS = """
     about action agent aim answer asked attempt author before candidate checked conversation criterion critique
-    doing draft failure hint lesson map member memory observation outcome part passage question remark report
+    doing document draft failure hint lesson map member memory observation outcome part passage question remark report
     request right_answer said seen sentence state subgoal subquestion summary task thought time trajectory turn usual
     verdict
 """.split()  # noqa: SIM905 - the words are easier to read

@@ -54,7 +54,7 @@ BRIEF = 100
 """Characters that an event tells of one of several texts."""
 SEEDS = 10_000
 """Seeds that each part of a run has to itself, for its samples."""
-INHERITED = {*SearchContext.model_fields, "tools", "client_tools"} - {"experience", "answer_schema"}
+INHERITED = {*SearchContext.model_fields, "tools", "client_tools", "call_client_tool"} - {"experience", "answer_schema"}
 """Settings that a worker takes over from the run, unless it has its own. What earlier runs have learned, the run itself
 looks up."""
 

@@ -140,7 +140,7 @@ class Meter:
         heat = context.temperature
         if judging and context.judge_temperature is not None:
             heat = context.judge_temperature
-        parameters = {**context.model_parameters}
+        parameters = {**context.request_parameters}
         if heat is not None:
             parameters["temperature"] = heat
         return parameters

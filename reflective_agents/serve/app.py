@@ -13,7 +13,7 @@ from reflective_agents.serve.guard import Guard
 from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.live import routes as live_routes
 from reflective_agents.serve.mcp import route as mcp
-from reflective_agents.serve.messages import route as messages
+from reflective_agents.serve.messages import routes as messages
 from reflective_agents.serve.models import routes as models
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.responses import routes as responses
@@ -31,7 +31,7 @@ async def lifespan(_: Starlette) -> AsyncIterator[None]:
 
 
 app = Starlette(
-    routes=[*models, completions, messages, *responses, *live_routes, mcp],
+    routes=[*models, completions, *messages, *responses, *live_routes, mcp],
     middleware=[Middleware(Guard), Middleware(Bodies), Middleware(CallsItself)],
     lifespan=lifespan,
 )

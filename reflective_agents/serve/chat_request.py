@@ -2,21 +2,26 @@
 
 Fields that only change how an answer is billed, stored or labelled have no effect. How words are sampled is the
 choice of a strategy that sends a prompt several times, since replies that are all alike would be no choice: what
-a client sets there is not done, and `ignored` names it. Every other strategy does it.
+a client sets there is not done, and `ignored` names it. Every other strategy does it, unless the operator has decided.
+
+Clients send many fields by themselves, so what a run can do without is never refused because the operator's rules do
+not mention it: it is ignored by name. What a rule bounds or forbids, the gate refuses.
 """
 
 from collections.abc import Collection
 from functools import cached_property
 from itertools import takewhile
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, UnknownStrategy
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import settings_of, strategy_names
+from reflective_agents.text.structure import Json
 from reflective_agents.text.validation import in_plain_words
 
 NO_EFFECT = (
@@ -34,8 +39,13 @@ DEFAULTS = {"logprobs": False, "n": 1, "top_logprobs": 0}
 IGNORED = "x-ignored"
 """The header of an answer that names what was not done."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-_SAMPLING = {"top_p": 1, "top_k": None, "presence_penalty": 0, "frequency_penalty": 0}
-"""Parameters of sampling besides the temperature, with OpenAI's defaults."""
+_SAMPLING = ("top_p", "top_k", "presence_penalty", "frequency_penalty")
+"""Parameters of sampling besides the temperature."""
+_DEFAULTS = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "parallel_tool_calls": True}
+"""OpenAI's defaults, which ask for nothing."""
+_TOOL_USE = {"call_client_tool": False, "parallel_calls": True}
+"""The settings that say how a client's tools are called, as they are unless a request says otherwise."""
+_PARAMETERS = "model_parameters"
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
 
@@ -178,64 +188,67 @@ class ChatRequest(BaseModel):
         Raises:
             Refused: if the strategy has no such setting, or it cannot have this value.
         """
-        given = self._settings()
-        if self._context.tries_several:
-            return given
-        settings = self._sampling() | given
-        # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
-        named = self._context.model_parameters if "model_parameters" in settings else {}
-        if parameters := self._parameters() | named:
-            settings["model_parameters"] = parameters
-        if settings != given:  # else `_context` has checked them
-            check_settings(schema_of(self.strategy), settings)
-        return settings
+        return self._run.settings
+
+    @property
+    def ignored(self) -> list[str]:
+        """What the request asks for and the run does not do: the strategy cannot, or the operator decides it."""
+        return self._run.ignored
 
     @cached_property
-    def _context(self) -> Context:
-        """The settings of the run without how words are sampled."""
-        return check_settings(schema_of(self.strategy), self._settings())
+    def _run(self) -> "_Run":
+        """What the run is to do of the request."""
+        schema = schema_of(self.strategy)
+        given = self._binding(schema) | self.settings
+        plain = check_settings(schema, given)
+        # A run that goes on has what it was given at its beginning, unless it is given anew.
+        goes_on = schema.model_fields.keys() & _TOOL_USE.keys() if self.tool_results() else ()
+        added: JsonObject = {name: _TOOL_USE[name] for name in goes_on}
+        parameters, ignored = JsonObject(), list[str]()
+        for wish in self._wishes():
+            if not _is_done(wish, plain):
+                ignored.append(wish.name)
+            elif wish.setting == _PARAMETERS:
+                parameters[wish.name] = wish.value
+            else:
+                added[wish.setting] = wish.value
+        # The narrower wins: the request's parameters, and among them those that its settings name, maybe as text.
+        if parameters:
+            named = plain.own_parameters if _PARAMETERS in given else {}
+            added[_PARAMETERS] = parameters | named
+            given.pop(_PARAMETERS, None)
+        settings = added | given
+        if added:
+            check_settings(schema, settings)
+        return _Run(settings, ignored)
 
-    def _sampling(self) -> JsonObject:
-        return {} if self.temperature in (None, 1) else {"temperature": self.temperature}
-
-    def _parameters(self) -> JsonObject:
-        """Return the other parameters of sampling that are given, and are not OpenAI's default."""
-        given = {name: (getattr(self, name), default) for name, default in _SAMPLING.items()}
-        return {name: value for name, (value, default) in given.items() if value not in (None, default)}
-
-    def _settings(self) -> JsonObject:
-        """Return the settings of the run without how words are sampled."""
-        schema, tools = schema_of(self.strategy), self._offered_tools()
+    def _binding(self, schema: type[Context]) -> JsonObject:
+        """Return the settings without which the answer would not be what the client can read."""
+        tools = self._offered_tools()
         if tools and "client_tools" not in schema.model_fields:
             with_tools = ", ".join(
                 name for name in strategy_names() if "client_tools" in settings_of(name).model_fields
             )
             raise Refused(f"{self.strategy} calls no tools of a client; these do: {with_tools}", "tools")
-        max_tokens = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-        requested = {
-            "model": self.model.partition(":")[2],
-            "max_answer_tokens": max_tokens,
-            "seed": self.seed,
-            "answer_schema": self.answer_schema,
-            "client_tools": tools,
-            **self._tool_use(schema),
-            "thinking": _THINKING.get(self.reasoning_effort or "", self.reasoning_effort),
-        }
-        # A seed of 0 is one, and `max_tokens` of 0 is refused by the setting; what is empty was not asked for.
-        return {name: value for name, value in requested.items() if value or value == 0} | self.settings
+        binding = {"model": self.model.partition(":")[2], "answer_schema": self.answer_schema, "client_tools": tools}
+        return {name: value for name, value in binding.items() if value}
 
-    def _tool_use(self, schema: type[Context]) -> JsonObject:
-        """Return how the tools are to be called, where the strategy can be told."""
-        goes_on = bool(self.tool_results())
-        if "call_client_tool" not in schema.model_fields or not (self.tools or goes_on):
-            return {}
-        use = {
-            "call_client_tool": self.tool_choice not in ("auto", "none"),
-            "parallel_calls": self.parallel_tool_calls is not False,
-        }
-        defaults = {name: schema.model_fields[name].default for name in use}
-        # A run that goes on has what it was given at its beginning, unless it is given anew.
-        return {name: value for name, value in use.items() if value != defaults[name] or goes_on}
+    def _wishes(self) -> "list[_Wish]":
+        """Return what else the request asks for, other than OpenAI's defaults."""
+        max_tokens = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        thinking = _THINKING.get(self.reasoning_effort or "", self.reasoning_effort)
+        uses_tools = bool(self.tools or self.tool_results())
+        demands = uses_tools and self.tool_choice not in ("auto", "none")
+        wishes = [
+            _Wish("max_tokens", "max_answer_tokens", max_tokens),
+            _Wish("seed", "seed", self.seed),
+            _Wish("reasoning_effort", "thinking", thinking),
+            _Wish("tool_choice", "call_client_tool", True if demands else None),
+            _Wish("parallel_tool_calls", "parallel_calls", self.parallel_tool_calls if uses_tools else None),
+            _Wish("temperature", "temperature", self.temperature),
+            *(_Wish(name, _PARAMETERS, getattr(self, name)) for name in _SAMPLING),
+        ]
+        return [wish for wish in wishes if wish.value is not None and wish.value != _DEFAULTS.get(wish.name)]
 
     def _offered_tools(self) -> Objects:
         """Return the tools that the agent may call: of a named choice that tool alone."""
@@ -253,18 +266,6 @@ class ChatRequest(BaseModel):
         if not chosen:
             raise Refused(f"there is no tool {name!r} to choose", "tool_choice")
         return chosen
-
-    @property
-    def ignored(self) -> list[str]:
-        """What the request asks for and the strategy does not do."""
-        sampling = [*self._sampling(), *self._parameters()] if self._context.tries_several else []
-        # Workers find out by themselves when they need a tool, and how many at a time.
-        decides = "call_client_tool" not in type(self._context).model_fields
-        asked = {
-            "tool_choice": decides and self.tool_choice not in ("auto", "none"),
-            "parallel_tool_calls": decides and self.parallel_tool_calls is False and bool(self.tools),
-        }
-        return sampling + [name for name, is_ignored in asked.items() if is_ignored]
 
     @property
     def answer_schema(self) -> JsonObject | None:
@@ -288,6 +289,33 @@ class ChatRequest(BaseModel):
             start = max((count for count, message in enumerate(messages, 1) if message.role == "assistant"), default=0)
             messages = messages[start:]
         return [message.model_dump(exclude_none=True) for message in messages]
+
+
+class _Wish(NamedTuple):
+    """A field of a request that a run can do without: its name, the setting that does it, and the value of that."""
+
+    name: str
+    setting: str
+    value: Json
+
+
+class _Run(NamedTuple):
+    """The settings of a run, and the fields of the request that it ignores."""
+
+    settings: JsonObject
+    ignored: list[str]
+
+
+def _is_done(wish: _Wish, settings: Context) -> bool:
+    """Tell whether a run does what is wished: its strategy can, and the operator leaves it open."""
+    schema = type(settings)
+    if wish.setting not in schema.model_fields or settings.applies_only(wish.setting):
+        return False
+    if settings.tries_several and wish.setting in ("temperature", _PARAMETERS):
+        return False
+    if wish.setting == _PARAMETERS and wish.name in schema.ambient().model_parameters:
+        return False
+    return policy().mentions(wish.setting, wish.name)
 
 
 def schema_of(strategy: str) -> type[Context]:

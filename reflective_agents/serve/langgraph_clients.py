@@ -1,7 +1,8 @@
 """Lets LangGraph's own clients get from Aegra 0.11 what they get from LangGraph's server, or a plain refusal.
 
 Strategies may be named where Aegra takes ids of assistants, a run without an input goes on where its thread is, a state
-without a checkpoint is the latest one, and threads are counted and found by some of their fields.
+without a checkpoint is the latest one, and threads are counted and found by some of their fields. The stream of a run
+that was over long ago ends.
 """
 
 import json
@@ -24,6 +25,7 @@ from reflective_agents.state.settings import strategy_names
 
 _ASSISTANT = re.compile(r"/assistants/(\w+)(/(graph|schemas|subgraphs|versions|latest))?")
 _RUNS = re.compile(r"(/threads/[^/]+)?/runs(/stream|/wait)?")
+_STREAM = re.compile(r"/threads/[^/]+/runs/([^/]+)/stream")
 _STATE = re.compile(r"(/threads/[^/]+/state)/checkpoint")
 _THREADS = re.compile(r"/threads/(search|count)")
 _COPY = re.compile(r"/threads/[^/]+/copy")
@@ -47,6 +49,8 @@ class LangGraphClients:
         if (named := _ASSISTANT.fullmatch(path)) and named[1] in strategy_names():
             path = f"/assistants/{uuid5(ASSISTANTS, named[1])}{named[2] or ''}"
             return await self._app(_at(scope, path), receive, send)
+        if scope["method"] == "GET" and (stream := _STREAM.fullmatch(path)):
+            return await self._app(await _to_its_end(scope, stream[1]), receive, send)
         if scope["method"] != "POST":
             return await self._app(scope, receive, send)
         try:
@@ -115,6 +119,19 @@ class LangGraphClients:
             return Response(answer.content, answer.status_code, media_type="application/json")
         threads: list[JsonObject] = answer.json()
         return threads
+
+
+async def _to_its_end(scope: Scope, run: str) -> Scope:
+    """Return a request for the parts of a run, from the first on where none is kept.
+
+    Aegra keeps parts for ten minutes, and would then wait for ever for what follows one, though the run is over.
+    """
+    headers = [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]
+    if len(headers) == len(scope["headers"]):
+        return scope
+    from aegra_api.services.broker import broker_manager
+
+    return scope if await broker_manager.get_event_sequence(run) else {**scope, "headers": headers}
 
 
 def _goes_on(body: Mapping[str, Any]) -> bool:

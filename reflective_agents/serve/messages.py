@@ -5,11 +5,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
+from langchain_core.messages import convert_to_messages
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.serve.answering import Answering, Progress, Reply, read_json, respond, with_refusals
+from reflective_agents.serve.chat_request import schema_of
 from reflective_agents.serve.messages_request import parse
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import ServerApi
@@ -32,6 +35,15 @@ async def create_message(request: Request) -> Response:
     run = Answering(ServerApi(request), body.chat())
     await run.start()
     return await respond(request, run, MessageForm(body.model, thinks=body.thinking.type != "disabled"))
+
+
+async def count_tokens(request: Request) -> Response:
+    """Estimate the tokens of a conversation and its tools, as runs reserve them: rather too many than too few."""
+    # Only the request for an answer says how long that may be.
+    chat = parse({"max_tokens": 1, **await read_json(request)}).chat()
+    schema_of(chat.strategy)
+    messages = convert_to_messages(chat.question())
+    return JSONResponse({"input_tokens": estimate_tokens(messages, {"tools": chat.tools})})
 
 
 class MessageForm:
@@ -140,4 +152,7 @@ def _refuse(refusal: Refused) -> Response:
     return JSONResponse(_error(refusal), refusal.status)
 
 
-route = Route("/v1/messages", with_refusals(create_message, _refuse), methods=["POST"])
+routes = [
+    Route("/v1/messages", with_refusals(create_message, _refuse), methods=["POST"]),
+    Route("/v1/messages/count_tokens", with_refusals(count_tokens, _refuse), methods=["POST"]),
+]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of
 from reflective_agents.state.json_types import JsonObject
 
@@ -55,6 +56,28 @@ class Image(_Lenient):
     source: Source
 
 
+class PlainText(_Lenient):
+    """The text of a document."""
+
+    type: Literal["text"]
+    data: str
+
+
+class Document(_Lenient):
+    """A document of text, with what the client says of it."""
+
+    type: Literal["document"]
+    source: PlainText
+    title: str | None = None
+    context: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The document as a model is shown it."""
+        about = "\n".join(part for part in (self.title, self.context) if part)
+        return f"{about}\n{quoted('document', self.source.data)}\n".lstrip()
+
+
 class ToolUse(_Lenient):
     """A call that the client was asked to carry out."""
 
@@ -83,7 +106,7 @@ class Thought(_Lenient):
     type: Literal["thinking", "redacted_thinking"]
 
 
-Block = Annotated[Text | Image | ToolUse | ToolResult | Thought, Field(discriminator="type")]
+Block = Annotated[Text | Image | Document | ToolUse | ToolResult | Thought, Field(discriminator="type")]
 
 
 class Message(_Lenient):
@@ -105,7 +128,7 @@ class Message(_Lenient):
             elif isinstance(block, ToolUse):
                 function = {"name": block.name, "arguments": json.dumps(block.input, ensure_ascii=False)}
                 calls.append({"id": block.id, "type": "function", "function": function})
-            elif isinstance(block, Text):
+            elif isinstance(block, (Text, Document)):
                 parts.append({"type": "text", "text": block.text})
             elif isinstance(block, Image):
                 parts.append({"type": "image_url", "image_url": {"url": block.source.address}})

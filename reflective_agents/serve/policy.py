@@ -4,6 +4,7 @@
       "strategies": ["chain_of_thought", "lats"],
       "models": ["openai:gpt-4.1-mini", "ollama:*"],
       "settings": ["model", "max_model_calls", "n"],
+      "sampling": {"temperature": [0, 1], "top_p": null},
       "run": {"max_model_calls": 60, "max_total_tokens": 200000, "max_seconds": 300},
       "day": {"max_model_calls": 2000, "max_total_tokens": 5000000, "max_cost": 3},
       "runs_at_once": 10
@@ -32,6 +33,7 @@ from reflective_agents.state.settings import settings_of, strategy_names
 VARIABLE = "REFLECT_POLICY"
 Limit = Literal["max_model_calls", "max_total_tokens", "max_seconds", "max_cost"]
 Spendable = Literal["max_model_calls", "max_total_tokens", "max_cost"]
+Sampling = Literal["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"]
 Ceiling = Annotated[float, Field(gt=0)]
 _AS_SETTINGS: Mapping[Limit, TypeAdapter[float]] = {
     name: TypeAdapter(Annotated[(field := Context.model_fields[name]).annotation, field])  # type: ignore[arg-type]
@@ -46,6 +48,7 @@ class Policy(BaseModel):
         strategies: The strategies that clients may run.
         models: The models that they may name; `*` stands for any characters.
         settings: The settings that they may choose.
+        sampling: The range of parameters of sampling that they may choose; None of those that they may not choose.
         run: The highest value of a limit, which is also its default.
         day: The most that one user may spend in a day (UTC), over all runs: calls, tokens, US dollars.
         runs_at_once: The most runs of one user that are under way at a time.
@@ -56,6 +59,7 @@ class Policy(BaseModel):
     strategies: frozenset[str] | None = None
     models: tuple[str, ...] | None = None
     settings: frozenset[str] | None = None
+    sampling: Mapping[Sampling, tuple[float, float] | None] = Field(default_factory=dict)
     run: Mapping[Limit, Ceiling] = Field(default_factory=dict)
     day: Mapping[Spendable, Ceiling] = Field(default_factory=dict)
     runs_at_once: int | None = Field(default=None, ge=1)
@@ -70,6 +74,15 @@ class Policy(BaseModel):
         """Tell whether clients may run a strategy."""
         return self.strategies is None or strategy in self.strategies
 
+    def mentions(self, setting: str, parameter: str) -> bool:
+        """Tell whether clients may choose a setting, or a parameter of sampling is bounded.
+
+        Args:
+            setting: The setting.
+            parameter: The parameter that it holds.
+        """
+        return self.settings is None or setting in self.settings or parameter in self.sampling
+
     def check(self, context: BaseModel, operators: BaseModel) -> None:
         """Raise `OperatorOnly` if the settings of a run break a rule; the operator's own values never do.
 
@@ -83,13 +96,25 @@ class Policy(BaseModel):
         handed_on = getattr(context, "is_handed_on", False)
         for name in changed(context, operators):
             if not handed_on:
-                self._check_name(context, name)
+                parameters = _sampling_in(context, operators, name)
+                self._check_name(context, name, parameters)
+                self._check_sampling(parameters)
             self._check_ceiling(name, getattr(context, name))
             self._check_models_and_strategies(context, name, _models_of(operators) if handed_on else ())
 
-    def _check_name(self, context: BaseModel, name: str) -> None:
-        if self.settings is not None and name not in self.settings and isinstance(context, Context):
+    def _check_name(self, context: BaseModel, name: str, parameters: Mapping[str, object]) -> None:
+        if self.settings is None or not isinstance(context, Context) or name in self.settings:
+            return
+        if not parameters or parameters.keys() - self.sampling.keys():
             raise OperatorOnly(f"{name} cannot be set here; what can be: {', '.join(sorted(self.settings))}")
+
+    def _check_sampling(self, parameters: Mapping[str, object]) -> None:
+        for name, bounds in self.sampling.items():
+            if bounds is None and name in parameters:
+                raise OperatorOnly(f"{name} cannot be chosen here")
+            value = parameters.get(name, bounds and bounds[0])
+            if bounds and not (isinstance(value, (int, float)) and bounds[0] <= value <= bounds[1]):
+                raise OperatorOnly(f"{name} can be from {plain(bounds[0])} to {plain(bounds[1])} here")
 
     def _check_ceiling(self, name: str, value: float | None) -> None:
         most = {str(limit): most for limit, most in self.run.items()}.get(name)
@@ -143,6 +168,17 @@ def policy() -> Policy:
 
 def _models_of(settings: BaseModel) -> set[str]:
     return {model for name in type(settings).model_fields for model in named_in(settings, name, "model")}
+
+
+def _sampling_in(context: BaseModel, operators: BaseModel, name: str) -> Mapping[str, object]:
+    """Return the parameters of sampling that a setting of the caller's holds, by their names."""
+    value = getattr(context, name)
+    if name in ("temperature", "judge_temperature"):
+        return {"temperature": value}
+    if name == "model_parameters":
+        own = getattr(operators, name)
+        return {each: given for each, given in value.items() if each not in own}
+    return {}
 
 
 def plain(number: float) -> str:

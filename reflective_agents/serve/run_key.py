@@ -39,4 +39,5 @@ class RunKey(NamedTuple):
 
 def unknown_response(key: str, param: str | None = None) -> Refused:
     """Return the refusal of an id that names nothing here."""
-    return Refused(f"there is no {key!r}", param, status=404, code="not_found")
+    reason = "it was deleted, is another's, or is older than the release that keeps responses: send the conversation"
+    return Refused(f"there is no {key!r}: {reason}", param, status=404, code="not_found")

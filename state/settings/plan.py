@@ -10,6 +10,7 @@ from reflective_agents.state.employment import (
     LowerStrategy,
     SettingsOf,
     StrategySettings,
+    can_demand_calls_of,
     validate_settings,
 )
 from reflective_agents.state.families import AgentContext
@@ -47,6 +48,12 @@ class PlanContext(AgentContext, CooperationContext):
         exclude=True,
         description="In Python: tools of the worker beside the search, if it takes any.",
     )
+
+    @property
+    def can_demand_calls(self) -> bool:
+        """Whether each step of the worker can be made a call of the caller's tools."""
+        settings = {"client_tools": self.client_tools, **(self.worker_settings or {})}
+        return can_demand_calls_of(self.worker, settings)
 
     @field_validator("worker_settings")
     @classmethod

@@ -15,11 +15,7 @@ def _calls_tools(settings: Any) -> bool:
     return settings.environment is None or in_steps
 
 
-def _has_client_tools(settings: Any) -> bool:
-    return bool(settings.client_tools) and settings.acting != "paper"
-
-
-_WITH_CLIENT_TOOLS = Applies("with client_tools, without acting=paper", _has_client_tools)
+_WITH_CLIENT_TOOLS = Applies("with client_tools, without acting=paper", lambda settings: settings.can_demand_calls)
 _AS_CALLS = Applies("in an environment where steps are calls: in react, without acting=paper", _calls_tools)
 
 
@@ -41,9 +37,6 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
     step_samples: int = Field(
         default=1, ge=1, le=100, description="Next steps sampled at once; the most frequent one is taken."
     )
-    call_client_tool: Annotated[bool, _WITH_CLIENT_TOOLS, WITHOUT_OWN_AGENT] = Field(
-        default=False, description="Whether the next step has to call one of the client_tools."
-    )
     parallel_calls: Annotated[bool, _WITH_CLIENT_TOOLS, WITHOUT_OWN_AGENT] = Field(
         default=True, description="Whether a step may call several tools; else the first of its calls is made."
     )
@@ -61,6 +54,11 @@ class ReactContext(AskingContext, ToolsContext, ActingContext, StepsContext, Sou
         default=True,
         description="Whether a stopped agent is asked for its best answer; a call and tokens are kept for it.",
     )
+
+    @property
+    def can_demand_calls(self) -> bool:
+        """Whether its steps are calls of tools, and the caller's are among them."""
+        return super().can_demand_calls and self.acting != "paper"
 
     @property
     def tries_several(self) -> bool:

@@ -20,6 +20,7 @@ from reflective_agents.state.employment import (
     LowerStrategy,
     SettingsOf,
     StrategySettings,
+    can_demand_calls_of,
     validate_settings,
 )
 from reflective_agents.state.own_tools import Tools
@@ -80,6 +81,14 @@ class TeamContext(CooperationContext):
         validation_alias=AliasChoices("judge_model", "JUDGE_MODEL"),
         description="Model of the supervisor, or of the judge of a debate. Default: the same as model.",
     )
+
+    @property
+    def can_demand_calls(self) -> bool:
+        """Whether each step of every member can be made a call of the caller's tools; in a default team not all act."""
+        return self.roles is not None and all(
+            can_demand_calls_of(role.strategy, {"client_tools": self.client_tools, **role.settings})
+            for role in self.roles
+        )
 
     @field_validator("roles")
     @classmethod

@@ -28,6 +28,11 @@ class TrialsContext(AgentContext, ReactContext, ChainOfThoughtContext):
         return self.actor == "react"
 
     @property
+    def can_demand_calls(self) -> bool:
+        """Whether the actor's steps are calls of tools, and the caller's are among them."""
+        return super().can_demand_calls and self.acts
+
+    @property
     def tries_several(self) -> bool:
         """Always: a trial is repeated."""
         return True

@@ -47,6 +47,7 @@ def weigh(thing: str) -> str:
 
 
 CLIENTS = {"type": "function", "function": {"name": "weigh", "parameters": {"type": "object", "properties": {}}}}
+SOLVER = {"name": "solver", "instructions": "Solve it.", "strategy": "react"}
 EXAMPLE = {"task": "Why?", "reasoning": "BECAUSE", "acts": [["BECAUSE", "search[x]", "x"]]}
 AGENT: Any = RunnableLambda(lambda _: {"messages": [AIMessage("An agent's answer.")]})
 
@@ -167,7 +168,7 @@ CASES: dict[str, Case] = {
     "batch": Case(1, 3, {"samples": 3, "confidence": 0.99, "actor": "chain_of_thought"}),
     "beam": Case(1, 3),
     "calculator": Case(True, False),
-    "call_client_tool": Case(True, False, {"client_tools": [CLIENTS], "max_model_calls": 40}),
+    "call_client_tool": Case(True, False, {"client_tools": [CLIENTS], "max_model_calls": 40, "roles": [SOLVER]}),
     "call_cost": Case(0.0, 1.0, {**OFFLINE, "max_model_calls": 30}),
     "call_timeout": Case(0.000001, 100),
     "choose": Case("score", "pairs", {**FOUR, "call_cost": 0.3}, comparing),

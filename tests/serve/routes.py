@@ -43,7 +43,7 @@ thread  POST    /v1/responses/{response_id}/cancel
 thread  PATCH   /threads/{thread_id}
 thread  DELETE  /v1/responses/{response_id} /threads/{thread_id} /threads/{thread_id}/runs/{run_id}
 own     GET     /live/threads /live/strategies /v1/models /v1/models/{model:path}
-own     POST    /threads /threads/search /threads/prune /runs/cancel
+own     POST    /threads /threads/search /threads/prune /runs/cancel /v1/messages/count_tokens
 own     POST    /assistants /assistants/search /assistants/count
 own     POST    /assistants/{assistant_id}/latest /assistants/{assistant_id}/versions
 own     GET     /assistants/{assistant_id} /assistants/{assistant_id}/graph /assistants/{assistant_id}/schemas

@@ -50,6 +50,15 @@ async def a_remote_graph_has_a_state(client: LangGraphClient) -> None:
     assert (state.next, bool(state.values["outcome"])) == ((), True)
 
 
+async def langgraphs_server_copies_and_waits(client: LangGraphClient) -> None:
+    """Copy a thread, and begin a run later: what Aegra lacks."""
+    thread = await answered(client)
+    await client.threads.copy(thread)
+    run = await client.runs.create(thread, "lats", input=question(), context=OFFLINE, after_seconds=60)
+    assert (await client.runs.get(thread, run["run_id"]))["status"] == "pending"
+    await client.runs.cancel(thread, run["run_id"])
+
+
 async def aegra_knows_assistants_by_name(client: LangGraphClient) -> None:
     """Name a strategy, where LangGraph's server takes ids alone."""
     assert {"nodes", "edges"} <= (await client.assistants.get_graph("lats", xray=True)).keys()

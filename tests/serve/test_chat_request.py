@@ -1,13 +1,32 @@
 """What a request to /v1/chat/completions may ask for, and what is refused by name."""
 
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reflective_agents.serve.chat_request import parse
+from reflective_agents.serve.gate import check_settings_of
+from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
+from reflective_agents.state import policy as checks
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
+
+
+@pytest.fixture
+def rule_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Return what sets the operator's rules."""
+
+    def write(**rules: Any) -> None:
+        (tmp_path / "policy.json").write_text(json.dumps(rules))
+        monkeypatch.setenv("REFLECT_POLICY", str(tmp_path / "policy.json"))
+        policy.cache_clear()
+
+    yield write
+    policy.cache_clear()
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -101,6 +120,11 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
 
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
+NAMED = {"type": "function", "function": {"name": "g"}}
+WRITING = {"worker_settings": {"acting": "paper"}}
+REASONING = {"worker": "trials", "worker_settings": {"actor": "chain_of_thought"}}
+SOLVERS = [{"name": name, "instructions": "Solve it.", "strategy": name} for name in ("react", "trials", "plan")]
+MIXED = [*SOLVERS, {"name": "writer", "instructions": "Write it.", "strategy": "reflection"}]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +140,13 @@ TOOLS = [{"type": "function", "function": {"name": name}} for name in "fg"]
         ({"model": "team", "tools": TOOLS, "parallel_tool_calls": False}, ["parallel_tool_calls"]),
         ({"model": "team", "tools": TOOLS, "tool_choice": "required"}, ["tool_choice"]),
         ({"tools": TOOLS, "tool_choice": "none"}, []),
+        ({"tools": TOOLS, "tool_choice": "required", "settings": {"acting": "paper"}}, ["tool_choice"]),
+        ({"model": "plan", "tools": TOOLS, "tool_choice": "required"}, []),
+        ({"model": "plan", "tools": TOOLS, "tool_choice": NAMED, "settings": {"worker": "lats"}}, ["tool_choice"]),
+        ({"model": "plan", "tools": TOOLS, "tool_choice": "required", "settings": WRITING}, ["tool_choice"]),
+        ({"model": "team", "tools": TOOLS, "tool_choice": NAMED, "settings": {"roles": SOLVERS}}, []),
+        ({"model": "team", "tools": TOOLS, "tool_choice": NAMED, "settings": {"roles": MIXED}}, ["tool_choice"]),
+        ({"model": "plan", "tools": TOOLS, "tool_choice": NAMED, "settings": REASONING}, ["tool_choice"]),
     ],
 )
 def test_what_clients_send_by_default_is_ignored_by_name(fields: dict[str, Any], ignored: list[str]) -> None:
@@ -142,9 +173,9 @@ def test_sampling_is_that_of_the_request_where_no_prompt_is_sent_twice(
     assert parse(request).context() == context
 
 
-def test_a_named_tool_is_the_only_one() -> None:
-    choice = {"type": "function", "function": {"name": "g"}}
-    context = parse(body(model="react", tools=TOOLS, tool_choice=choice)).context()
+@pytest.mark.parametrize("strategy", ["react", "plan"])
+def test_a_named_tool_is_the_only_one(strategy: str) -> None:
+    context = parse(body(model=strategy, tools=TOOLS, tool_choice=NAMED)).context()
     assert context == {"client_tools": TOOLS[1:], "call_client_tool": True}
 
 
@@ -153,6 +184,85 @@ def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(fields: dict[str, Any])
     result = {"role": "tool", "tool_call_id": "1", "content": "20"}
     request = body(model="react", messages=[HI, result], **fields)
     assert parse(request).context()["call_client_tool"] is False
+
+
+ORDINARY = {
+    "max_tokens": 100,
+    "seed": 1,
+    "reasoning_effort": "low",
+    "temperature": 0,
+    "top_p": 0.5,
+    "parallel_tool_calls": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("rules", "settings", "ignored"),
+    [
+        ({}, {"max_answer_tokens", "seed", "thinking", "temperature", "model_parameters", "parallel_calls"}, []),
+        ({"settings": ["client_tools"]}, set(), [*ORDINARY]),
+        ({"settings": ["client_tools", "temperature"]}, {"temperature"}, [*ORDINARY.keys() - {"temperature"}]),
+        (
+            {"settings": ["client_tools"], "sampling": {"temperature": None}},
+            {"temperature"},
+            [*ORDINARY.keys() - {"temperature"}],
+        ),
+    ],
+)
+def test_what_the_operators_rules_do_not_mention_is_ignored_by_name(
+    rules: dict[str, Any], settings: set[str], ignored: list[str], rule_file: Callable[..., None]
+) -> None:
+    rule_file(**rules)
+    request = parse(body(model="react", tools=TOOLS, **ORDINARY))
+    assert request.context().keys() - {"client_tools"} == settings
+    assert sorted(request.ignored) == sorted(ignored)
+
+
+@pytest.mark.parametrize(
+    ("fields", "context"),
+    [
+        ({"temperature": 0}, {"temperature": 0}),
+        ({"settings": {"temperature": 0}}, {"temperature": 0}),
+        ({"response_format": {"type": "json_object"}}, {"answer_schema": {"type": "object"}}),
+    ],
+)
+def test_what_a_rule_bounds_and_what_an_answer_needs_is_left_to_the_gate(
+    fields: dict[str, Any], context: dict[str, Any], rule_file: Callable[..., None]
+) -> None:
+    rule_file(settings=["n"], sampling={"temperature": [0.5, 1]})
+    assert parse(body(model="react", **fields)).context() == context
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        (ORDINARY, None),
+        ({"temperature": 0.2}, 403),
+        ({"top_k": 3}, None),
+        ({"settings": {"seed": 1}}, 403),
+        ({"response_format": {"type": "json_object"}}, 403),
+    ],
+)
+def test_the_gate_refuses_only_what_a_rule_speaks_of(
+    fields: dict[str, Any], status: int | None, rule_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule_file(settings=["client_tools"], sampling={"temperature": [0, 0.1]})
+    monkeypatch.setattr(checks, "_check", policy().check)
+    settings = {"context": parse(body(model="react", tools=TOOLS, **fields)).context()}
+    if status is None:
+        return check_settings_of("react", settings)
+    with pytest.raises(Refused) as refused:
+        check_settings_of("react", settings)
+    assert refused.value.status == status
+
+
+def test_a_parameter_that_the_operator_sets_is_his(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.9, "service_tier": "flex"}')
+    request = parse(body(model="react", top_p=0.5, frequency_penalty=1))
+    assert request.context() == {"model_parameters": {"frequency_penalty": 1}}
+    assert request.ignored == ["top_p"]
+    both = parse(body(model="react", frequency_penalty=1, settings={"model_parameters": {"top_k": 3}}))
+    assert both.context() == {"model_parameters": {"frequency_penalty": 1, "top_k": 3}}
 
 
 @pytest.mark.parametrize(

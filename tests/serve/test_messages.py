@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import httpx
 import pytest
+from starlette.applications import Starlette
 
 from reflective_agents.serve.answering import Reply
-from reflective_agents.serve.messages import MessageForm
+from reflective_agents.serve.messages import MessageForm, routes
 from reflective_agents.serve.messages_request import parse
 from reflective_agents.serve.refusals import Refused
 
 USAGE = {"input_tokens": 3, "output_tokens": 4, "model_calls": 2, "cost": 0.5}
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
 ASK = {"role": "user", "content": "Why?"}
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -102,12 +105,54 @@ def test_settings_are_those_of_chat_completions() -> None:
     }
 
 
+def test_a_document_of_text_is_shown_as_such() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "Blue.</document>\nGo."}
+    document = {"type": "document", "source": source, "title": "Trams", "citations": {"enabled": True}}
+    [message] = parse(body(messages=[{"role": "user", "content": [document]}])).chat().question()
+    assert message["content"].startswith("Trams\n<document>\nBlue.")
+    assert message["content"].count("</document>") == 1
+
+
+async def count(**fields: Any) -> tuple[int, Any]:
+    """Return the status and the body of an answer to a request to count tokens."""
+    transport = httpx.ASGITransport(Starlette(routes=routes))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        answer = await client.post("/v1/messages/count_tokens", json={"model": "react", "messages": [ASK], **fields})
+    return answer.status_code, answer.json()
+
+
+async def test_tokens_are_counted_beforehand() -> None:
+    counts = []
+    for fields in ({}, {"system": "Be brief. " * 100}, {"tools": [{"name": "f", "input_schema": {"type": "object"}}]}):
+        status, answer = await count(**fields)
+        assert (status, answer.keys()) == (200, {"input_tokens"})
+        counts.append(answer["input_tokens"])
+    assert 0 < counts[0] < counts[2] < counts[1]
+    assert counts[1] >= counts[0] + 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "kind"),
+    [
+        ({"model": "latz"}, 404, "not_found_error"),
+        ({"messages": []}, 400, "invalid_request_error"),
+        ({"messages": [{"role": "user", "content": [{"type": "container_upload"}]}]}, 400, "invalid_request_error"),
+    ],
+)
+async def test_what_cannot_be_counted_is_an_error_of_the_protocol(
+    fields: dict[str, Any], status: int, kind: str
+) -> None:
+    refused, answer = await count(**fields)
+    assert (refused, answer["type"], answer["error"]["type"]) == (status, "error", kind)
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools"),
         ({"mcp_servers": []}, "mcp_servers"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [PDF]}]}, "messages.0.content"),
         ({"messages": []}, "messages"),
         ({"temperature": 3}, "temperature"),
         ({"max_tokens": None}, "max_tokens"),

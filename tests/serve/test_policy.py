@@ -87,6 +87,51 @@ def test_models_and_strategies_are_refused_wherever_they_stand(
         check_caller(context, context.ambient)
 
 
+SAMPLED = Policy(settings=frozenset({"temperature"}), sampling={"temperature": (0, 1), "top_p": None, "top_k": (1, 9)})
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        LatsContext(temperature=1),
+        LatsContext(model_parameters={"top_k": 9}),
+        PlanContext(temperature=0).handed_on(),
+        LatsContext(temperature=2).handed_on(),
+    ],
+)
+def test_sampling_within_its_bounds_passes(context: Context) -> None:
+    SAMPLED.check(context, context.ambient())
+
+
+@pytest.mark.parametrize(
+    ("context", "reason"),
+    [
+        (LatsContext(temperature=1.5), "temperature can be from 0 to 1 here"),
+        (LatsContext(judge_temperature=1.5), "temperature can be from 0 to 1 here"),
+        (LatsContext(model_parameters={"top_p": 1}), "top_p cannot be chosen here"),
+        (LatsContext(model_parameters={"top_k": 10}), "top_k can be from 1 to 9 here"),
+        (LatsContext(model_parameters={"top_k": "9"}), "top_k can be from 1 to 9 here"),
+        (LatsContext(model_parameters={"top_k": 9, "min_p": 0}), "model_parameters cannot be set here"),
+    ],
+)
+def test_sampling_beyond_its_bounds_is_refused(context: Context, reason: str) -> None:
+    with pytest.raises(OperatorOnly, match=reason):
+        SAMPLED.check(context, context.ambient())
+
+
+def test_on_a_server_the_operators_parameters_hold_beside_a_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_check", None)
+    monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.9, "service_tier": "flex"}')
+    context = LatsContext(model_parameters={"top_p": 0.5, "top_k": 3})
+    assert context.request_parameters == {"top_p": 0.5, "top_k": 3, "service_tier": "flex"}
+    assert context.explicit_settings() == {"model_parameters": {"top_p": 0.5, "top_k": 3}}
+    checks.serve_others(Policy().check)
+    check_caller(context, LatsContext.ambient)
+    assert context.request_parameters == {"top_p": 0.9, "top_k": 3, "service_tier": "flex"}
+    with pytest.raises(OperatorOnly, match="model_parameters"):
+        check_caller(LatsContext(model_parameters={"service_tier": "default"}), LatsContext.ambient)
+
+
 def test_a_model_that_is_an_object_is_no_setting_of_anybodys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
     checks.serve_others()

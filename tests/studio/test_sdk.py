@@ -11,7 +11,13 @@ pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
 
 
 @pytest.mark.parametrize(
-    "work", [sdk.the_sdk_works, sdk.a_run_goes_on_without_an_input, sdk.a_remote_graph_has_a_state]
+    "work",
+    [
+        sdk.the_sdk_works,
+        sdk.a_run_goes_on_without_an_input,
+        sdk.a_remote_graph_has_a_state,
+        sdk.langgraphs_server_copies_and_waits,
+    ],
 )
 async def test_it_works(client: LangGraphClient, work: Callable[[LangGraphClient], Awaitable[None]]) -> None:
     await work(client)

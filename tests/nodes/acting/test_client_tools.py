@@ -138,6 +138,59 @@ async def test_declarations_are_kept_for_a_run_that_is_resumed_without_settings(
     assert kept["client_tools"] == [WEATHER]
 
 
+def planning(request: Request) -> Reply | None:
+    """Plan two parts, or send both members to work, and accept what they report."""
+    if request.schema == "Plan":
+        return {"subgoals": [{"id": str(n), "goal": f"Look {n} times", "needs": []} for n in (1, 2)]}
+    if request.schema == "Delegation":
+        done = "20 degrees" in request.last
+        tasks = [] if done else [{"to": name, "task": "Look."} for name in ("first", "second")]
+        return {"critique": "So.", "score": 0.9, "best": int(done), "done": done, "tasks": tasks}
+    return respond(request) if request.schema else None
+
+
+ROLES = [{"name": name, "instructions": "Solve it.", "strategy": "react"} for name in ("first", "second")]
+
+
+@pytest.mark.parametrize(("strategy", "settings"), [("plan", {}), ("team", {"roles": ROLES})])
+async def test_every_worker_calls_a_tool_that_has_to_be_called(strategy: str, settings: dict[str, Any]) -> None:
+    def script(request: Request) -> Reply:
+        if (planned := planning(request)) is not None:
+            return planned
+        if request.tools and "has to be called: weather" in request.text and not results(request):
+            assert request.tools == ("weather",)
+            return OSLO
+        return "It is 20 degrees." if results(request) or not request.tools else "I would rather not."
+
+    graph = graph_of(strategy).builder.compile(checkpointer=InMemorySaver())
+    asking = context(script, **settings, call_client_tool=True)
+    waiting = await graph.ainvoke(ASK, CONFIG, context=asking)
+    assert [call["name"] for call in asked(waiting)] == ["weather", "weather"]
+    given = {
+        each.id: [{"tool_call_id": call["id"], "content": "20 degrees"} for call in each.value["tool_calls"]]
+        for each in waiting["__interrupt__"]
+    }
+    done = await graph.ainvoke(Command(resume=given), CONFIG, context={**asking, "call_client_tool": False})
+    assert "__interrupt__" not in done
+    assert "20 degrees" in done["answer"]
+
+
+@pytest.mark.parametrize(("strategy", "settings"), [("plan", {}), ("team", {"roles": ROLES, "max_rounds": 1})])
+async def test_workers_that_call_no_tool_bring_no_answer(strategy: str, settings: dict[str, Any]) -> None:
+    asking = context(lambda request: planning(request) or "No.", **settings, call_client_tool=True)
+    refusing = await graph_of(strategy).ainvoke(ASK, context=asking)
+    assert refusing["answer"] is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "settings"),
+    [("plan", {"worker": "lats"}), ("plan", {"worker_settings": {"acting": "paper"}}), ("team", {})],
+)
+async def test_no_worker_is_made_to_call_what_it_cannot(strategy: str, settings: dict[str, Any]) -> None:
+    with pytest.raises(Misuse, match="call_client_tool"):
+        await graph_of(strategy).ainvoke(ASK, context=context(call_client_tool=True, **settings))
+
+
 @pytest.mark.parametrize("strategy", ["trials", "plan", "team"])
 async def test_strategies_whose_workers_act_wait_as_well(strategy: str) -> None:
     def script(request: Request) -> Reply:

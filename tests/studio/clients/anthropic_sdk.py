@@ -1,4 +1,4 @@
-"""Anthropic's client on /v1/messages: plain, streaming, with a tool, refused."""
+"""Anthropic's client on /v1/messages: plain, streaming, with a tool, with a document, counted, refused."""
 
 import json
 import sys
@@ -29,6 +29,10 @@ results = [
 ]
 asked = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in first.content]}
 second = create("react", ASK, asked, {"role": "user", "content": results}, tools=[WEATHER])
+source = {"type": "text", "media_type": "text/plain", "data": "Trams are blue."}
+document = {"type": "document", "title": "Trams", "source": source}
+shown = {"role": "user", "content": [document, {"type": "text", "text": "Which colour?"}]}
+read = create("chain_of_thought", shown)
 refused = 0
 try:
     create("latz", ASK)
@@ -41,6 +45,8 @@ found = {
     "blocks": [block.type for block in streamed.content],
     "reasons": [message.stop_reason for message in (plain, streamed, first, second)],
     "tools": second.content[0].text,
+    "document": "Trams are blue." in read.content[0].text,
+    "estimated": client.messages.count_tokens(model="react", messages=[ASK], tools=[WEATHER]).input_tokens > 100,
     "refused": refused,
 }
 sys.stdout.write(json.dumps(found))
