@@ -21,11 +21,13 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
+from reflective_agents.evals.description import about
 from reflective_agents.evals.figures import Publication, write_figures
 from reflective_agents.evals.report import curves, facts, page
-from reflective_agents.evals.results import RUN, failed, folder_of, name_of_run, read_run
-from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
+from reflective_agents.evals.results import RUN, failed, read_run
+from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
 from reflective_agents.evals.scorers import Judge, resolve_scorer
+from reflective_agents.evals.store import folder_of, name_of_run
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
