@@ -51,10 +51,12 @@ def as_thread(conversation: Conversation) -> list[AnyMessage]:
 def telling(conversation: Conversation, question: Question) -> list[set[str]]:
     """Return the names and numbers of each turn with the question's evidence, of those that have any."""
     speakers = {str(turn.get("speaker")) for turn in conversation.turns}
-    words = [
-        {*_TELLING.findall(turn["text"])} - speakers for turn in conversation.turns if turn["id"] in question.audited
-    ]
-    return list(filter(None, words))
+    telling: list[set[str]] = []
+    for turn in conversation.turns:
+        words = {*_TELLING.findall(turn["text"])} - speakers
+        if words and turn["id"] in question.audited:
+            telling.append(words)
+    return telling
 
 
 def is_kept(evidence: Iterable[set[str]], lines: Iterable[str]) -> bool:
