@@ -8,8 +8,9 @@ an interval of confidence.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from math import comb, prod
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from scipy.special import betainc, betaincinv
@@ -117,11 +118,11 @@ def adaptive(first: float, refined: float, answers: int, shape: Shape = ()) -> f
     """
     if not answers:
         return 0.0
-    return sum(
-        share * (chance + (1 - chance) * adaptive(first, refined, answers - 1, grown))
-        for share, deeper, grown in _grown(shape)
-        for chance in [refined if deeper else first]
-    )
+    found = 0.0
+    for share, deeper, grown in _grown(shape):
+        chance = refined if deeper else first
+        found += share * (chance + (1 - chance) * adaptive(first, refined, answers - 1, grown))
+    return found
 
 
 def _grown(shape: Shape) -> Iterator[tuple[float, bool, Shape]]:
@@ -158,11 +159,12 @@ def chosen_by_pairs(p: float, judge: float, n: int) -> float:
     An answer is right with chance p; all differ. Of a right and a wrong one each verdict is right with chance `judge`;
     between others it is a coin. Two that differ are a draw. The answer that has won most is taken, of equals the first.
     """
-    pairs = [(first, second) for second in range(n) for first in range(second)]
-    return sum(
-        prod(p if right else 1 - p for right in answers) * _wins(answers, pairs, judge)
-        for answers in product((True, False), repeat=n)
-    )
+    pairs = sorted(combinations(range(n), 2), key=itemgetter(1))
+    found = 0.0
+    for answers in product((True, False), repeat=n):
+        likely = prod(p if right else 1 - p for right in answers)
+        found += likely * _wins(answers, pairs, judge)
+    return found
 
 
 def _wins(answers: Sequence[bool], pairs: Sequence[tuple[int, int]], judge: float) -> float:
@@ -171,7 +173,9 @@ def _wins(answers: Sequence[bool], pairs: Sequence[tuple[int, int]], judge: floa
     for shares in product((1.0, 0.5, 0.0), repeat=len(pairs)):
         won, chance = [0.0] * len(answers), 1.0
         for (first, second), share in zip(pairs, shares, strict=True):
-            better = 0.5 if answers[first] == answers[second] else judge if answers[first] else 1 - judge
+            better = 0.5
+            if answers[first] != answers[second]:
+                better = judge if answers[first] else 1 - judge
             chance *= {1.0: better**2, 0.5: 2 * better * (1 - better), 0.0: (1 - better) ** 2}[share]
             won[first] += share
             won[second] += 1 - share
@@ -192,11 +196,20 @@ def merged(p: float, merge: Sequence[float], n: int, rounds: int) -> float:
     for _ in range(rounds - 1):
         after = [0.0] * (n + 1)
         for count, chance in enumerate(right):
-            groups = ((comb(count, r) * comb(n - count, k - r) / comb(n, k), merge[r]) for r in range(k + 1))
-            for number, share in enumerate(_binomial(n, sum(drawn * kept for drawn, kept in groups))):
+            kept = 0.0
+            for r, merges in enumerate(merge):  # of the group are right
+                drawn = comb(count, r) * comb(n - count, k - r) / comb(n, k)
+                kept += drawn * merges
+            for number, share in enumerate(_binomial(n, kept)):
                 after[number] += chance * share
         right = after
-    return sum(chance * (1.0 if 2 * count > n else 0.5 * (2 * count == n)) for count, chance in enumerate(right))
+    won = 0.0
+    for count, chance in enumerate(right):
+        if 2 * count > n:
+            won += chance
+        elif 2 * count == n:
+            won += 0.5 * chance
+    return won
 
 
 def _binomial(n: int, p: float) -> list[float]:

@@ -42,17 +42,27 @@ def curves(text: str) -> dict[str, list[Point]]:
     Raises:
         ValueError: if the page has no such table, or a row is missing.
     """
-    table = next((table for table in tables(text) if f" {UNIT} |" in table.head), None)
-    if table is None:
+    fitting = [table for table in tables(text) if f" {UNIT} |" in table.head]
+    if not fitting:
         raise ValueError(f"no table by {UNIT} in the page")
+    table = fitting[0]
     costs = [int(cell) for cell in re.findall(r"\d+", table.head)]
-    rows = {name.strip(): cells for name, *cells in (row.strip("|").split("|") for row in table.rows[2:])}
-    if missing := SHOWN.keys() - rows.keys():
+    rows: dict[str, list[str]] = {}
+    for row in table.rows[2:]:
+        name, *cells = row.strip("|").split("|")
+        rows[name.strip()] = cells
+    missing = SHOWN.keys() - rows.keys()
+    if missing:
         raise ValueError(f"no row {', '.join(sorted(missing))} in the table by {UNIT}")
-    return {
-        label: [Point(cost, int(cell.split()[0])) for cost, cell in zip(costs, rows[name], strict=True) if cell.strip()]
-        for name, label in SHOWN.items()
-    }
+    return {label: _points(costs, rows[name]) for name, label in SHOWN.items()}
+
+
+def _points(costs: Sequence[int], cells: Sequence[str]) -> list[Point]:
+    points: list[Point] = []
+    for cost, cell in zip(costs, cells, strict=True):
+        if cell.strip():
+            points.append(Point(cost, int(cell.split()[0])))
+    return points
 
 
 def draw(lines: Mapping[str, Sequence[Point]]) -> str:
@@ -93,7 +103,9 @@ def _shift(lines: Mapping[str, Sequence[Point]], label: str) -> tuple[int, int]:
         return -30, -10
     beside = [other for other in ends.values() if other != end and other.cost == end.cost]
     near = [other.solved for other in beside if abs(other.solved - end.solved) < 4]
-    return 10, 5 if not near else -3 if end.solved > near[0] else 13
+    if not near:
+        return 10, 5
+    return 10, -3 if end.solved > near[0] else 13
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ name, in a language without capitals too, if it is in capitals in English.
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,9 +88,8 @@ class Claim(NamedTuple):
 def read_pages(folder: Path) -> dict[str, list[Page]]:
     """Read the pages of each set in a folder: HotpotQA with its distractors, XQuAD in four languages."""
     english = [*rows(folder / "xquad_en.dev.jsonl.gz")]
-    sets = {
-        "hotpot": [page for row in rows(folder / "bench_hotpot100_distractor.dev.jsonl.gz") for page in hotpot(row)]
-    }
+    questions = rows(folder / "bench_hotpot100_distractor.dev.jsonl.gz")
+    sets = {"hotpot": list(chain.from_iterable(map(hotpot, questions)))}
     for language in LANGUAGES:
         translated = rows(folder / f"xquad_{language}.dev.jsonl.gz")
         sets[language] = [xquad(language, row, same) for row, same in zip(translated, english, strict=True)]
@@ -102,11 +101,12 @@ def hotpot(row: Mapping[str, Any]) -> Iterator[Page]:
     titles = [title.partition(" (")[0] for title, _ in row["context"]]
     for title, sentences in row["context"]:
         text = "".join(sentences)
-        gold = [
-            sentences[place].strip() for of, place in row["supporting_facts"] if of == title and place < len(sentences)
-        ]
+        facts: list[tuple[str, str]] = []
+        for of, place in row["supporting_facts"]:
+            if of == title and place < len(sentences):
+                facts.append((row["question"], sentences[place].strip()))
         names = [name for name in (*titles, row["gold"]) if name[:1].isupper() and _holds(text, name)]
-        yield Page("en", row["id"], text, text, names, [(row["question"], sentence) for sentence in gold])
+        yield Page("en", row["id"], text, text, names, facts)
 
 
 def xquad(language: str, row: Mapping[str, Any], english: Mapping[str, Any]) -> Page:
@@ -125,7 +125,7 @@ def thoughts(folder: Path) -> Iterator[Claim]:
     """Yield the sentences that models thought before their first answer, where it was right, with the gold paragraphs
     as one passage."""
     questions = {row["question"]: row for row in rows(folder / "bench_hotpot100_distractor.dev.jsonl.gz")}
-    for row in (row for name in THOUGHTS for row in rows(folder / f"{name}.dev.jsonl.gz")):
+    for row in chain.from_iterable(rows(folder / f"{name}.dev.jsonl.gz") for name in THOUGHTS):
         if row["verdict"][0]["status"] == "correct":
             question = questions[row["task"]["question"]]
             gold = dict(question["supporting_facts"])
@@ -147,10 +147,14 @@ def claims(sets: Mapping[str, Sequence[Page]], each: int = EACH) -> Iterator[Cla
         share = each // languages.count(pages[0].language)
         used: set[str] = set()
         for kind in ALTERED:
-            made = (variants for variants in altered(name, pages, kind) if variants[0].sentence not in used)
-            for variants in islice(made, share):
-                used.add(variants[0].sentence)
-                yield from variants
+            left = share
+            for variants in altered(name, pages, kind):
+                if not left:
+                    break
+                if variants[0].sentence not in used:
+                    used.add(variants[0].sentence)
+                    left -= 1
+                    yield from variants
 
 
 def altered(name: str, pages: Sequence[Page], kind: str) -> Iterator[list[Claim]]:
@@ -186,14 +190,20 @@ Alteration = Callable[[Page, str, Sequence[Page], random.Random], str]
 
 def another_number(page: Page, sentence: str, pages: Sequence[Page], chance: random.Random) -> str:
     """Replace a number by one of the same form from another passage."""
-    there = set(_NUMBER.findall(page.text))
-    others = {number for other in pages if other.topic != page.topic for number in _NUMBER.findall(other.text)} - there
+    others: set[str] = set()
+    for other in pages:
+        if other.topic != page.topic:
+            others.update(_NUMBER.findall(other.text))
+    others -= set(_NUMBER.findall(page.text))
     return _replaced(sentence, _NUMBER.findall(sentence), others, chance, lambda number: re.sub(r"\d", "0", number))
 
 
 def another_name(page: Page, sentence: str, pages: Sequence[Page], chance: random.Random) -> str:
     """Replace a name by one from another passage."""
-    others = {name for other in pages if other.topic != page.topic for name in other.names if name not in page.text}
+    others: set[str] = set()
+    for other in pages:
+        if other.topic != page.topic:
+            others.update(name for name in other.names if name not in page.text)
     return _replaced(sentence, page.names, others, chance)
 
 

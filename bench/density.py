@@ -12,6 +12,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -88,7 +89,7 @@ def measure(source: str) -> Density:
 def total(counts: Iterable[Density]) -> Density:
     """Return the counts of all files together."""
     files, code, comprehensions, crowded, comments, functions = zip(*counts, strict=True)
-    lengths = [length for lengths in functions for length in lengths]
+    lengths = list(chain.from_iterable(functions))
     return Density(sum(files), sum(code), sum(comprehensions), sum(crowded), sum(comments), lengths)
 
 
@@ -115,12 +116,12 @@ def _tokens(source: str) -> tuple[int, set[int]]:
 
 def _docstring_lines(tree: ast.Module) -> set[int]:
     """Return the numbers of the lines of all texts that are statements of their own."""
-    return {
-        line
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
+    lines = set[int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import random
 import statistics
 import time
@@ -114,9 +115,12 @@ async def _own(rounds: int, *trees: Grown) -> list[float]:
 
     The trees are measured in turn, and the least of each counts: a machine that slows down for a while spoils neither.
     """
-    taken = [([await _step(tree) for tree in trees], await _calls()) for _ in range(rounds)]
-    calls = min(calls for _, calls in taken)
-    return [min(steps) - calls for steps in zip(*(steps for steps, _ in taken), strict=True)]
+    least, calls = [math.inf] * len(trees), math.inf
+    for _ in range(rounds):
+        for number, tree in enumerate(trees):
+            least[number] = min(least[number], await _step(tree))
+        calls = min(calls, await _calls())
+    return [seconds - calls for seconds in least]
 
 
 async def _step(grown: Grown) -> float:

@@ -9,7 +9,6 @@ with --model one that is asked, such as openai:NAME for the server at OPENAI_BAS
 """
 
 import asyncio
-import itertools
 import json
 import os
 import re
@@ -22,7 +21,8 @@ from langchain_core.language_models import BaseChatModel
 from langgraph.store.memory import InMemoryStore
 from numpy.typing import NDArray
 
-from bench.labelled_items import CASES, LESSONS, Labelled
+from bench.labelled_items import LESSONS
+from bench.labelled_tasks import CASES, Labelled
 from bench.options import parser_of
 from reflective_agents.graphs import chain_of_thought
 from reflective_agents.memory.items import Items
@@ -60,7 +60,11 @@ async def stored(embeddings: str) -> InMemoryStore:
 async def looked_up(embeddings: str, tasks: Sequence[Labelled]) -> Found:
     """Look up as many items for each task as a run holds against it."""
     items = await Items.open(await stored(embeddings), experience_of("labelled"), embeddings)
-    return [[IDS[item["id"]] for item in await items.nearest(task.question, SHOWN + LOOKED_AT)] for task in tasks]
+    found: Found = []
+    for task in tasks:
+        nearest = await items.nearest(task.question, SHOWN + LOOKED_AT)
+        found.append([IDS[item["id"]] for item in nearest])
+    return found
 
 
 async def shown(embeddings: str, tasks: Sequence[Labelled], models: Sequence[BaseChatModel | str]) -> Found:
@@ -79,12 +83,16 @@ async def shown(embeddings: str, tasks: Sequence[Labelled], models: Sequence[Bas
         question = {"messages": [("user", task.question)]}
         return [part async for part in graph.astream(question, context=context, stream_mode=["custom", "values"])]
 
-    runs = await asyncio.gather(*map(run, tasks, models))
-    for mode, event in itertools.chain.from_iterable(runs):
-        if mode == "custom" and event["event"] == "recalled" and "reason" in event:
-            raise ModelFailed(event["reason"])
-    results = [[state for mode, state in parts if mode == "values"][-1] for parts in runs]
-    return [[IDS[item["id"]] for item in state["experience"]["shown"]] for state in results]
+    names: Found = []
+    for parts in await asyncio.gather(*map(run, tasks, models)):
+        state: Any = {}
+        for mode, part in parts:
+            if mode == "values":
+                state = part
+            elif part["event"] == "recalled" and "reason" in part:
+                raise ModelFailed(part["reason"])
+        names.append([IDS[item["id"]] for item in state["experience"]["shown"]])
+    return names
 
 
 def naming(names: Collection[str]) -> FakeChatModel:
@@ -92,7 +100,8 @@ def naming(names: Collection[str]) -> FakeChatModel:
     conditions = {LESSONS[name].applies_when for name in names}
 
     def reply(request: Request) -> Reply:
-        return {"applies": [int(number) for number, text in _CONDITION.findall(request.text) if text in conditions]}
+        numbers = [int(number) for number, text in _CONDITION.findall(request.text) if text in conditions]
+        return {"applies": numbers}
 
     return FakeChatModel(reply=reply)
 
@@ -112,25 +121,30 @@ def hits(tasks: Iterable[Labelled], found: Iterable[Sequence[str]]) -> int:
 
 def recall(tasks: Sequence[Labelled], found: Found, *, english: bool) -> str:
     """Write how many of the fitting items of English or other tasks were found."""
-    pairs = [pair for pair in zip(tasks, found, strict=True) if (pair[0].language == "English") == english]
-    wanted = sum(len(task.fits) for task, _ in pairs)
-    return share(hits([task for task, _ in pairs], [names for _, names in pairs]), wanted)
+    wanted = right = 0
+    for task, names in zip(tasks, found, strict=True):
+        if (task.language == "English") == english:
+            wanted += len(task.fits)
+            right += hits([task], [names])
+    return share(right, wanted)
 
 
 def row(embeddings: str, how: str, tasks: Sequence[Labelled], found: Found) -> str:
     """Format the recall and the precision of what was found: of what the 200 pairs have of it, and of all of it."""
-    pairs, right = zip(tasks, found, strict=True), hits(tasks, found)
-    labelled = [[name for name in names if name in task.fits + task.tempts] for task, names in pairs]
+    right, labelled = hits(tasks, found), 0
+    for task, names in zip(tasks, found, strict=True):
+        labelled += sum(name in task.fits + task.tempts for name in names)
     cells = [recall(tasks, found, english=True), recall(tasks, found, english=False)]
-    cells += [share(right, sum(map(len, each))) for each in (labelled, found)]
+    cells += [share(right, labelled), share(right, sum(map(len, found)))]
     return f"| {embeddings} | {how} | {' | '.join(cells)} |"
 
 
 def cosines(embeddings: str, tasks: Sequence[Labelled]) -> NDArray[np.float64]:
     """Calculate the cosine of each task, a row, and each item's condition."""
     embedder = get_embeddings(embeddings)
-    conditions = embedder.embed_documents([lesson.applies_when for lesson in LESSONS.values()])
-    return np.asarray(np.array(embedder.embed_documents([task.question for task in tasks])) @ np.array(conditions).T)
+    conditions = np.array(embedder.embed_documents([lesson.applies_when for lesson in LESSONS.values()]))
+    questions = np.array(embedder.embed_documents([task.question for task in tasks]))
+    return np.asarray(questions @ conditions.T)
 
 
 def quartiles(embeddings: str, tasks: Sequence[Labelled]) -> Iterator[str]:
@@ -210,7 +224,9 @@ def main() -> None:
         models[given.replies.stem] = [naming(replies[str(number)]) for number, _ in enumerate(tasks, 1)]
     if given.model:
         models[given.model] = [given.model] * len(tasks)
-    embeddings = ["lexical", *(["minilm"] if is_installed() and not given.quick else [])]
+    embeddings = ["lexical"]
+    if is_installed() and not given.quick:
+        embeddings.append("minilm")
     asyncio.run(report(embeddings, tasks, models))
 
 

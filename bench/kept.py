@@ -41,17 +41,22 @@ WAYS = ("last turns alone", "summary and last turns", "last turns and memory")
 def as_thread(conversation: Conversation) -> list[AnyMessage]:
     """Return the turns as messages: the first speaker is the user."""
     first = conversation.turns[0].get("speaker")
-    return [
-        (HumanMessage if turn.get("speaker") == first else AIMessage)(turn["text"], id=turn["id"])
-        for turn in conversation.turns
-    ]
+    thread: list[AnyMessage] = []
+    for turn in conversation.turns:
+        kind = HumanMessage if turn.get("speaker") == first else AIMessage
+        thread.append(kind(turn["text"], id=turn["id"]))
+    return thread
 
 
 def telling(conversation: Conversation, question: Question) -> list[set[str]]:
     """Return the names and numbers of each turn with the question's evidence, of those that have any."""
     speakers = {str(turn.get("speaker")) for turn in conversation.turns}
-    texts = [turn["text"] for turn in conversation.turns if turn["id"] in question.audited]
-    return [words for text in texts if (words := {*_TELLING.findall(text)} - speakers)]
+    telling: list[set[str]] = []
+    for turn in conversation.turns:
+        words = {*_TELLING.findall(turn["text"])} - speakers
+        if words and turn["id"] in question.audited:
+            telling.append(words)
+    return telling
 
 
 def is_kept(evidence: Iterable[set[str]], lines: Iterable[str]) -> bool:
@@ -76,12 +81,12 @@ async def prompts_of(conversation: Conversation, model: str) -> list[list[list[s
     summary = [*summary_message(compaction).text.splitlines(), *kept]
     stream = await MemoryStream.open(InMemoryStore(), conversation.id, LexicalEmbeddings())
     await stream.add(conversation.turns)
-    found = [
-        await stream.retrieve(question.text, k=RETRIEVED, now=conversation.now, ranking=HYBRID, renew=False)
-        for question in conversation.questions
-    ]
+    with_memory: list[list[str]] = []
+    for question in conversation.questions:
+        found = await stream.retrieve(question.text, k=RETRIEVED, now=conversation.now, ranking=HYBRID, renew=False)
+        with_memory.append([*last, *(scored.memory["text"] for scored in found)])
     count = len(conversation.questions)
-    return [[last] * count, [summary] * count, [[*last, *(each.memory["text"] for each in some)] for some in found]]
+    return [[last] * count, [summary] * count, with_memory]
 
 
 async def all_prompts(conversations: Iterable[Conversation], model: str) -> list[list[list[list[str]]]]:

@@ -8,7 +8,7 @@ drawn, so that without recency about as many of the later statements win as lose
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +53,12 @@ def pairs(language: str, apart: int, wording: str, number: int = 0) -> Iterator[
         said = [chance.choice(topic.wordings)] * 2
         if wording == "other words":
             said = chance.sample(topic.wordings, 2)
-        texts = [
-            form.format(who=who, value=value) for form, value in zip(said, chance.sample(topic.values, 2), strict=True)
-        ]
+        values = chance.sample(topic.values, 2)
         at = START + chance.uniform(0, SAID) * DAY
-        made = [
-            _turn(text, at + place * apart * DAY, f"{who} {topic.question} {place}") for place, text in enumerate(texts)
-        ]
+        made: list[Memory] = []
+        for place, (form, value) in enumerate(zip(said, values, strict=True)):
+            text = form.format(who=who, value=value)
+            made.append(_turn(text, at + place * apart * DAY, f"{who} {topic.question} {place}"))
         yield Pair(f"{language} {who}", topic.question.format(who=who), *made)
 
 
@@ -74,7 +73,7 @@ async def wins(embeddings: Embeddings, apart: int, wording: str, rounds: int) ->
         made = list(pairs(language, apart, wording, number))
         stream = await MemoryStream.open(InMemoryStore(), language, embeddings)
         chatter = [_turn(text, START + n * 7 * DAY, f"chatter {n}") for n, text in enumerate(CHATTER[language] * 9)]
-        await stream.add([*(one for pair in made for one in (pair.earlier, pair.later)), *chatter])
+        await stream.add([*chain.from_iterable((pair.earlier, pair.later) for pair in made), *chatter])
         for weight, pair in product(WEIGHTS, made):
             ranking, now = replace(HYBRID, recency=weight), START + (SAID + apart + ASKED) * DAY
             won = await _later_first(stream, pair, ranking, now)

@@ -94,7 +94,8 @@ def playing() -> Callable[[Request], Reply]:
             return f"Try the form {lacked}."
         told = lessons(request)
         tried = [*KNOWN, *(form for form in FORMS if f"Try the form {form}." in told)]
-        return f"Answer: {next(_solutions(numbers, tried), ' + '.join(map(str, numbers)))} = 24"
+        expression = next(_solutions(numbers, tried), " + ".join(map(str, numbers)))
+        return f"Answer: {expression} = 24"
 
     return reply
 
@@ -130,8 +131,9 @@ def _drawn(request: Request) -> Iterator[dict[str, str]]:
     task = _REQUEST.findall(request.text)[-1]
     reflections = re.findall(r"^reflection: (.*)$", request.text, re.MULTILINE)
     texts = {"title": "A form", "applies_when": _condition(task), "evidence": "The first trial lacked it."}
-    yield from ({**texts, "advice": advice, "kind": "success"} for advice in reflections[-1:])
+    if reflections:
+        yield {**texts, "advice": reflections[-1], "kind": "success"}
 
 
 def _solutions(numbers: tuple[int, ...], forms: Sequence[str]) -> Iterator[str]:
-    return (found for form in forms if (found := solve(numbers, form)))
+    return filter(None, (solve(numbers, form) for form in forms))

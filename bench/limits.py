@@ -1,6 +1,7 @@
 """How far a run that wants 50 calls at once goes beyond its limits: not at all."""
 
 import asyncio
+from itertools import product
 from typing import Any
 
 from bench.rows import Row
@@ -18,11 +19,12 @@ LIMITS: dict[str, Any] = {"max_model_calls": 80, "max_total_tokens": 30_000}
 def measure_limits(server: Server) -> list[Row]:
     """Measure LATS with 50 candidates, whose judges want to be called at once; and with 8 leaves of 5 candidates."""
     settings = {f"{AT_ONCE} candidates at once": {"n": AT_ONCE}, "8 leaves of 5 candidates at once": {"parallel": 8}}
-    return [
-        Row(f"{what.capitalize()} beyond {limit}, {name}", max(_spent(server, limit, value, what), 0), "", 0)
-        for name, value in settings.items()
-        for limit, what in (("max_model_calls", "calls"), ("max_total_tokens", "tokens"))
-    ]
+    counted = {"max_model_calls": "calls", "max_total_tokens": "tokens"}
+    rows: list[Row] = []
+    for (name, value), (limit, what) in product(settings.items(), counted.items()):
+        beyond = max(_spent(server, limit, value, what), 0)
+        rows.append(Row(f"{what.capitalize()} beyond {limit}, {name}", beyond, "", 0))
+    return rows
 
 
 def _spent(server: Server, limit: str, given: dict[str, int], what: str) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def rows(path: Path) -> Iterator[Any]:
 
 def read_locomo(path: Path, corrections: Iterable[Path] = ()) -> list[Conversation]:
     """Read the conversations of a file; `corrections` are files of audited evidence by the id of the question."""
-    audited = {row["id"]: row["evidence"] for file in corrections for row in rows(file)}
+    corrected = chain.from_iterable(map(rows, corrections))
+    audited = {row["id"]: row["evidence"] for row in corrected}
     return [_conversation(row, audited) for row in rows(path)]
 
 
@@ -93,7 +95,8 @@ def read_longmemeval(path: Path) -> list[Conversation]:
     """
     with path.open(encoding="utf-8") as file:
         given = json.load(file)
-    return [made for row in given if "_abs" not in row["question_id"] and (made := _haystack(row)).questions]
+    made = [_haystack(row) for row in given if "_abs" not in row["question_id"]]
+    return [conversation for conversation in made if conversation.questions]
 
 
 def _haystack(row: Mapping[str, Any]) -> Conversation:
@@ -112,7 +115,8 @@ def _haystack(row: Mapping[str, Any]) -> Conversation:
                 conversation=f"{number} {name}",
             )
             turns.append(memory)
-            evidence += [memory["id"]] if turn.get("has_answer") else []
+            if turn.get("has_answer"):
+                evidence.append(memory["id"])
     wanted = frozenset(evidence)
     asked = Question(row["question"], row["question_type"], wanted, wanted, _seconds(row["question_date"]))
     ordered = sorted(turns, key=lambda one: one["created"])

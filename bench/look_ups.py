@@ -21,7 +21,7 @@ from bench.recorded import RECORDED, required
 from bench.resampling import interval
 from bench.retrieval import embedded
 from reflective_agents.graphs._memory.looking_up import best_ranks
-from reflective_agents.memory.stream import MemoryStream
+from reflective_agents.memory.stream import MemoryStream, Scored
 
 EACH = 16
 """Questions of each category."""
@@ -51,7 +51,8 @@ async def recalls(questions: Chosen, replies: Mapping[tuple[str, str], list[str]
     streams: dict[str, MemoryStream] = {}
     made = []
     for conversation, question in questions:
-        if (queries := replies.get((conversation.id, question.text))) is None:
+        queries = replies.get((conversation.id, question.text))
+        if queries is None:
             continue
         if conversation.id not in streams:
             streams[conversation.id] = await MemoryStream.open(InMemoryStore(), conversation.id, by)
@@ -59,20 +60,23 @@ async def recalls(questions: Chosen, replies: Mapping[tuple[str, str], list[str]
         ranked = await streams[conversation.id].retrieve_each(
             [question.text, *queries], k=FOUND, now=conversation.now, renew=False
         )
-        alone, together = (
-            len(question.evidence & {scored.memory["id"] for scored in found[:AT]}) / len(question.evidence)
-            for found in (ranked[0], best_ranks(ranked))
-        )
+        alone, together = _recall(question, ranked[0]), _recall(question, best_ranks(ranked))
         made.append((conversation.id, question.category, alone, together))
     return made
+
+
+def _recall(question: Question, found: Sequence[Scored]) -> float:
+    """Return the share of the evidence among the first memories."""
+    ids = {scored.memory["id"] for scored in found[:AT]}
+    return len(question.evidence & ids) / len(question.evidence)
 
 
 def table(name: str, made: Sequence[Recall]) -> Iterable[str]:
     """Yield a row for each category and one for all."""
     for category in [*dict.fromkeys(category for _, category, _, _ in made), "all"]:
         mine = [each for each in made if category in (each[1], "all")]
-        alone, together = (np.array([each[place] for each in mine]) for place in (2, 3))
-        low, high = interval([np.array([each[3] - each[2] for each in mine])])
+        alone, together = np.array([each[2] for each in mine]), np.array([each[3] for each in mine])
+        low, high = interval([together - alone])
         yield (
             f"| {name}, {category} | {100 * alone.mean():.1f} | {100 * together.mean():.1f} "
             f"| {100 * low:+.1f} to {100 * high:+.1f} | {int((together > alone).sum())} "
@@ -91,7 +95,7 @@ def main() -> None:
     required(given.folder)
     corrections = sorted(given.folder.glob("locomo_corrections*.jsonl.gz"))
     files = [path for path in sorted(given.folder.glob("locomo*.jsonl.gz")) if path not in corrections]
-    conversations = [conversation for path in files for conversation in read_locomo(path, corrections)]
+    conversations = list(chain.from_iterable(read_locomo(path, corrections) for path in files))
     questions = chosen(conversations, 1 if given.quick else given.each)
     if given.replies is None:
         for conversation, question in questions:

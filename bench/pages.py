@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,8 +42,11 @@ class Table(NamedTuple):
     @property
     def has_figures(self) -> bool:
         """Whether a third of its cells are figures, not counting the first column, which names the rows."""
-        cells = [cell.strip() for row in self.rows[2:] for cell in row.strip("|").split("|")[1:]]
-        return 3 * sum(FIGURE.fullmatch(cell) is not None for cell in cells) >= len(cells) > 0
+        cells: list[str] = []
+        for row in self.rows[2:]:
+            cells += row.strip("|").split("|")[1:]
+        figures = sum(FIGURE.fullmatch(cell.strip()) is not None for cell in cells)
+        return 3 * figures >= len(cells) > 0
 
 
 def tables(text: str) -> Iterator[Table]:
@@ -50,16 +54,19 @@ def tables(text: str) -> Iterator[Table]:
     lines = text.splitlines()
     for begins, line in enumerate(lines):
         if line.startswith("|") and not (begins and lines[begins - 1].startswith("|")):
-            ends = next((n for n, other in enumerate(lines[begins:], begins) if not other.startswith("|")), len(lines))
-            yield Table(begins, ends, lines[begins:ends], _source(lines, begins))
+            rows = list(takewhile(lambda row: row.startswith("|"), lines[begins:]))
+            yield Table(begins, begins + len(rows), rows, _source(lines, begins))
 
 
 def _section(lines: Sequence[str], place: int) -> tuple[int, int]:
     """Return the first line of the section around a line, and the one behind it."""
-    heads = [number for number, line in enumerate(lines) if re.match(r"#+ \w", line)]
-    return max((head for head in heads if head <= place), default=0), min(
-        (head for head in heads if head > place), default=len(lines)
-    )
+    begins = 0
+    for number, line in enumerate(lines):
+        if re.match(r"#+ \w", line):
+            if number > place:
+                return begins, number
+            begins = number
+    return begins, len(lines)
 
 
 def _source(lines: Sequence[str], place: int) -> str | None:

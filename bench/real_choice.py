@@ -94,10 +94,13 @@ async def measure(file: Path, model: str, name: str, tasks: list[Task]) -> None:
 def rows(lines: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the table: of each way, over the questions that were asked in all of them."""
     for name in dict.fromkeys(line["model"] for line in lines):
-        asked = [{line["task"] for line in lines if (line["model"], line["way"]) == (name, way.name)} for way in WAYS]
-        tasks = set.intersection(*asked)
+        asked: dict[str, list[dict[str, Any]]] = {way.name: [] for way in WAYS}
+        for line in lines:
+            if line["model"] == name and line["way"] in asked:
+                asked[line["way"]].append(line)
+        tasks = set.intersection(*({line["task"] for line in own} for own in asked.values()))
         for way in WAYS:
-            own = [line for line in lines if (line["model"], line["way"]) == (name, way.name) and line["task"] in tasks]
+            own = [line for line in asked[way.name] if line["task"] in tasks]
             right = Measured(sum(line["right"] for line in own), len(own))
             low, high = right.interval
             usages = [line["usage"] or {} for line in own]

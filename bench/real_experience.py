@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -82,11 +83,9 @@ KINDS = {
         ],
     ),
 }
-STREAM = [
-    (kind, question)
-    for turn in zip(*(KINDS[kind].questions for kind in KINDS), strict=True)
-    for kind, question in zip(KINDS, turn, strict=True)
-]
+EACH = 8
+"""Questions of each kind."""
+STREAM = [(name, kind.questions[turn]) for turn in range(EACH) for name, kind in KINDS.items()]
 
 
 def verifier(kind: Kind) -> Callable[[str, str], str | None]:
@@ -141,11 +140,15 @@ def rows(lines: list[dict[str, Any]]) -> Iterator[str]:
             if not some:
                 continue
             half = len(some) - len(some) // 2
-            firsts = [f"{sum(line['first'] for line in part)} of {len(part)}" for part in (some[:half], some[half:])]
-            solved = f"{sum(line['solved'] for line in some)} of {len(some)}"
-            spent = [sum(line["usage"][name] for line in some) / len(some) for name in ("model_calls", "total_tokens")]
-            cells = [model, "with" if experience else "without", kind, *firsts, solved]
-            yield f"| {' | '.join(cells)} | {spent[0]:.1f} | {spent[1]:,.0f} |"
+            firsts = [_share(some[:half], "first"), _share(some[half:], "first")]
+            calls = fmean(line["usage"]["model_calls"] for line in some)
+            tokens = fmean(line["usage"]["total_tokens"] for line in some)
+            cells = [model, "with" if experience else "without", kind, *firsts, _share(some, "solved")]
+            yield f"| {' | '.join(cells)} | {calls:.1f} | {tokens:,.0f} |"
+
+
+def _share(lines: list[dict[str, Any]], name: str) -> str:
+    return f"{sum(line[name] for line in lines)} of {len(lines)}"
 
 
 def main() -> None:

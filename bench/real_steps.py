@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -48,16 +49,20 @@ class Way(NamedTuple):
 WAYS = [
     Way("chain_of_thought", 1, {}),
     Way("chain_of_thought", 5, {"samples": 5}),
-    *(Way(strategy, calls, settings) for strategy, settings in _SEARCHES.items() for calls in (5, 10)),
+    *(Way(strategy, calls, _SEARCHES[strategy]) for strategy, calls in product(_SEARCHES, (5, 10))),
 ]
 
 
 async def run_one(way: Way, task: Task, model: str, acting: str, corpus: str) -> dict[str, Any]:
     """Ask a question in one way, and return what came of it."""
     by_calculation = task in PROBLEMS
-    world: dict[str, Any] = {"environment": "arithmetic"} if by_calculation else {}
+    world: dict[str, Any] = {}
     if way.strategy in _SEARCHES:
-        world |= {"acting": acting} | ({} if by_calculation else {"search": "local", "corpus": corpus})
+        world["acting"] = acting
+    if by_calculation:
+        world["environment"] = "arithmetic"
+    elif way.strategy in _SEARCHES:
+        world |= {"search": "local", "corpus": corpus}
     settings = settings_of(way.strategy)(model=model, max_model_calls=way.calls, **way.settings, **world, **LIMITS)
     done = await attempt(graph_of(way.strategy), "arithmetic" if by_calculation else "plain", task, settings)
     result = done.result
@@ -94,7 +99,7 @@ async def measure(file: Path, model: str, name: str, acting: str, most: int, way
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
     """Return the results so far."""
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
+    return list(map(json.loads, file.read_text("utf-8").splitlines())) if file.exists() else []
 
 
 def rows(lines: list[dict[str, Any]]) -> Iterator[str]:
@@ -102,11 +107,10 @@ def rows(lines: list[dict[str, Any]]) -> Iterator[str]:
     keys = dict.fromkeys((line["model"], line["acting"], line["way"], line["calls"]) for line in lines)
     for key in keys:
         own = [line for line in lines if key == (line["model"], line["acting"], line["way"], line["calls"])]
-        right = [
-            f"{sum(line['right'] for line in some)} of {len(some)}" if some else ""
-            for kind in ("arithmetic", "text")
-            for some in [[line for line in own if line["task"].startswith(kind)]]
-        ]
+        right: list[str] = []
+        for kind in ("arithmetic", "text"):
+            some = [line for line in own if line["task"].startswith(kind)]
+            right.append(f"{sum(line['right'] for line in some)} of {len(some)}" if some else "")
         spent = {name: sum(line["usage"].get(name, 0) for line in own) for name in _COUNTED}
         steps, tokens = spent["tool_calls"], [round(spent[name] / len(own)) for name in _COUNTED[2:]]
         readable = f"{steps - spent['tool_errors']} of {steps}" if steps else ""

@@ -11,7 +11,9 @@ questions within them, with replacement.
 import asyncio
 import hashlib
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +70,9 @@ class Cached(Embeddings):
 def embedded(cache: Path | None, quick: bool = False) -> dict[str, Embeddings]:
     """Return the embeddings that are measured: the lexical ones, and all-MiniLM where it is installed."""
     known: dict[str, Embeddings] = {"lexical": LexicalEmbeddings()}
-    return known | ({"all-MiniLM": Cached(get_embeddings("minilm"), cache)} if is_installed() and not quick else {})
+    if is_installed() and not quick:
+        known["all-MiniLM"] = Cached(get_embeddings("minilm"), cache)
+    return known
 
 
 # What is compared
@@ -89,8 +93,13 @@ async def remembered(conversation: Conversation, embeddings: Embeddings, ranking
 
 def ranked(conversation: Conversation, scores: Iterable[NDArray[np.float64]]) -> Ranked:
     """Rank the turns by their scores; among equals the later one comes first."""
-    ids, times = [one["id"] for one in conversation.turns], np.array([one["created"] for one in conversation.turns])
-    return [[ids[place] for place in np.lexsort((-times, -one))[: max(KS)]] for one in scores]
+    ids = [turn["id"] for turn in conversation.turns]
+    times = np.array([turn["created"] for turn in conversation.turns])
+    ranks: Ranked = []
+    for each in scores:
+        best = np.lexsort((-times, -each))[: max(KS)]
+        ranks.append([ids[place] for place in best])
+    return ranks
 
 
 def said(conversation: Conversation) -> list[str]:
@@ -167,13 +176,13 @@ HEAD = "| @5 | @10 | @20 | 95 % of @10 | any @10 | all @10 | questions |\n|---|-
 
 def by_category(systems: dict[str, list[Hit]], evidence: str) -> list[str]:
     """Format a table of recall@10 by category, one system per row; `evidence` says whose it is."""
-    names = list(dict.fromkeys(one.category for one in next(iter(systems.values()))))
-    count = {name: sum(one.category == name for one in next(iter(systems.values()))) for name in names}
-    table = [f"| @10 by category, {evidence} | " + " | ".join(f"{name} ({count[name]})" for name in names) + " |"]
-    table.append("|---|" + "---:|" * len(names))
+    first = next(iter(systems.values()))
+    count = Counter(hit.category for hit in first)
+    heads = [f"{name} ({number})" for name, number in count.items()]
+    table = [f"| @10 by category, {evidence} | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
     for system, made in systems.items():
         cells = []
-        for name in names:
+        for name in count:
             values = np.array([one.recall[1] for one in made if one.category == name])
             low, high = interval([values])
             cells.append(f"{100 * values.mean():.1f} ({100 * low:.0f} to {100 * high:.0f})")
@@ -184,10 +193,13 @@ def by_category(systems: dict[str, list[Hit]], evidence: str) -> list[str]:
 def least_gain(ours: Sequence[Hit], theirs: Sequence[Hit]) -> tuple[float, str]:
     """Return our least gain in recall@10 over all but one conversation, and which one was left out."""
     gains = {}
-    for left_out in dict.fromkeys(one.conversation for one in ours):
-        kept = [one.conversation != left_out and one.category != "adversarial" for one in ours]
-        both = [[one.recall[1] for one, keep in zip(made, kept, strict=True) if keep] for made in (ours, theirs)]
-        gains[left_out] = float(np.mean(both[0]) - np.mean(both[1])) if both[0] else 0.0
+    for left_out in dict.fromkeys(hit.conversation for hit in ours):
+        mine, others = [], []
+        for own, other in zip(ours, theirs, strict=True):
+            if own.conversation != left_out and own.category != "adversarial":
+                mine.append(own.recall[1])
+                others.append(other.recall[1])
+        gains[left_out] = float(np.mean(mine) - np.mean(others)) if mine else 0.0
     worst = min(gains, key=gains.__getitem__)
     return 100 * gains[worst], worst
 
@@ -195,18 +207,14 @@ def least_gain(ours: Sequence[Hit], theirs: Sequence[Hit]) -> tuple[float, str]:
 async def measure(conversations: Sequence[Conversation], known: dict[str, Embeddings]) -> dict[str, list[Ranked]]:
     """Collect what every system finds, conversation by conversation."""
     plain: dict[str, Callable[[Conversation], Ranked]] = {"BM25 (FTS5, Porter)": lambda one: ranked(one, bm25(one))}
-    rankings = {"memory, {}": HYBRID, '`ranking="paper"`, {}': PUBLISHED}
-    ours: dict[str, tuple[Embeddings, Ranking]] = {
-        how.format(name): (embeddings, ranking)
-        for how, ranking in rankings.items()
-        for name, embeddings in known.items()
-    }
-    if minilm := known.get("all-MiniLM"):
+    minilm = known.get("all-MiniLM")
+    if minilm:
         plain["all-MiniLM"] = lambda one: ranked(one, cosines(one, minilm))
         plain["plain hybrid: BM25 + all-MiniLM"] = lambda one: ranked(one, hybrid(one, minilm))
-    found = {name: [search(one) for one in conversations] for name, search in plain.items()}
-    for name, (embeddings, ranking) in ours.items():
-        found[name] = [await remembered(one, embeddings, ranking) for one in conversations]
+    found = {name: list(map(search, conversations)) for name, search in plain.items()}
+    rankings: dict[str, Ranking] = {"memory, {}": HYBRID, '`ranking="paper"`, {}': PUBLISHED}
+    for (how, ranking), (name, embeddings) in product(rankings.items(), known.items()):
+        found[how.format(name)] = [await remembered(each, embeddings, ranking) for each in conversations]
     return found
 
 
@@ -214,14 +222,15 @@ def report(title: str, conversations: Sequence[Conversation], known: dict[str, E
     """Print the tables of one set of conversations."""
     found = asyncio.run(measure(conversations, known))
     audits = {"published": False, "audited": True}
-    if all(one.evidence == one.audited for conversation in conversations for one in conversation.questions):
+    questions = chain.from_iterable(conversation.questions for conversation in conversations)
+    if all(question.evidence == question.audited for question in questions):
         del audits["audited"]
     for name, audited in audits.items():
         systems = {system: hits(conversations, ranks, audited) for system, ranks in found.items()}
         print(f"\n### {title}\n\n| {name} evidence {HEAD}")
         for system, made in systems.items():
             print(line(system, made))
-        words = [sum(count_words(one) for one in said(each)) for each in conversations]
+        words = [sum(map(count_words, said(conversation))) for conversation in conversations]
         print(f"| the whole conversation: {np.mean(words):,.0f} words | 100 | 100 | 100 | | 100 | 100 | |")
         print("\n" + "\n".join(by_category(systems, name)))
         for system, made in systems.items():

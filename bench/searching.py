@@ -46,11 +46,16 @@ def search_row(paragraphs: Sequence[Any], work: Path) -> str:
     for row in paragraphs:
         (work / f"{row['id']}.md").write_text(row["text"] + "\n", encoding="utf-8")
     corpus = open_corpus(str(work))
-    questions = [(f"corpus:{row['id']}.md", one["question"]) for row in paragraphs for one in row["questions"]]
+    questions: list[tuple[str, str]] = []
+    for row in paragraphs:
+        questions += [(f"corpus:{row['id']}.md", asked["question"]) for asked in row["questions"]]
     questions = random.Random(2018).sample(questions, min(QUESTIONS, len(questions)))
-    results = [[one["url"] for one in corpus.search(question, 5)] for _, question in questions]
-    first, five = (sum(url in urls[:k] for (url, _), urls in zip(questions, results, strict=True)) for k in (1, 5))
-    nothing = sum(not urls for urls in results)
+    first = five = nothing = 0
+    for url, question in questions:
+        urls = [result["url"] for result in corpus.search(question, 5)]
+        first += url in urls[:1]
+        five += url in urls
+        nothing += not urls
     shares = " | ".join(f"{100 * count / len(questions):.1f}" for count in (first, five, nothing))
     return f"{shares} | {len(questions)}"
 

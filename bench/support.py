@@ -13,6 +13,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,9 @@ def sample(made: Sequence[Claim], count: int) -> list[Claim]:
         return seen[claim.kind, claim.language]
 
     by_turn = sorted(drawn, key=turn)
-    halves = [[claim for claim in by_turn if claim.supported == supported] for supported in (True, False)]
-    return [claim for pair in zip(*halves, strict=False) for claim in pair][:count]
+    supported = [claim for claim in by_turn if claim.supported]
+    altered = [claim for claim in by_turn if not claim.supported]
+    return list(chain.from_iterable(zip(supported, altered, strict=False)))[:count]
 
 
 def fill_in(made: Iterable[Claim], url: str, replies: Path) -> None:
@@ -116,10 +118,13 @@ def table(title: str, made: Sequence[Claim], finds: Callable[[Claim], bool]) -> 
     count = Counter((claim.kind, claim.language) for claim in made if finds(claim))
     yield f"| {title} | " + " | ".join(LANGUAGES.values()) + " | all | of |"
     yield "|---|" + "--:|" * (len(LANGUAGES) + 2)
-    for kind in (kind for kind in (*SUPPORTED, *ALTERED) if any((kind, language) in total for language in LANGUAGES)):
-        cells = [count[kind, language] if total[kind, language] else "" for language in LANGUAGES]
-        both = [sum(each[kind, language] for language in LANGUAGES) for each in (count, total)]
-        yield f"| {SUPPORTED.get(kind, kind)} | " + " | ".join(map(str, [*cells, *both])) + " |"
+    kinds = {claim.kind for claim in made}
+    for kind in (*SUPPORTED, *ALTERED):
+        if kind in kinds:
+            cells = [count[kind, language] if total[kind, language] else "" for language in LANGUAGES]
+            found = sum(count[kind, language] for language in LANGUAGES)
+            of = sum(total[kind, language] for language in LANGUAGES)
+            yield f"| {SUPPORTED.get(kind, kind)} | " + " | ".join(map(str, [*cells, found, of])) + " |"
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -66,13 +67,12 @@ async def kept_of(file: Path, names: list[str], batches: int) -> dict[str, list[
     """Return for each writer how many memories of each batch are there, as a process that opens the memory sees it."""
     async with opened(file) as stream:
         there = {memory["id"] async for memory in stream.everything()}
-    return {
-        name: [
-            sum(memory_id(key_of(name, batch, number)) in there for number in range(TOGETHER))
-            for batch in range(batches)
-        ]
-        for name in names
-    }
+    kept: dict[str, list[int]] = {}
+    for name in names:
+        kept[name] = [0] * batches
+        for batch, number in product(range(batches), range(TOGETHER)):
+            kept[name][batch] += memory_id(key_of(name, batch, number)) in there
+    return kept
 
 
 def write_at_once(file: Path, names: list[str], batches: int, kill_after: float | None = None) -> Written:
@@ -91,11 +91,13 @@ def write_at_once(file: Path, names: list[str], batches: int, kill_after: float 
     for writer in writers:
         if kill_after is None and writer.returncode:
             raise subprocess.CalledProcessError(writer.returncode, command)
-    told = {name: len((one + more).splitlines()) for name, one, more in zip(names, first, rest, strict=True)}
     kept = asyncio.run(kept_of(file, names, batches))
-    lost = sum(TOGETHER - there for name in names for there in kept[name][: told[name]])
-    torn = sum(0 < there < TOGETHER for name in names for there in kept[name])
-    many = TOGETHER * sum(told.values())
+    many = lost = torn = 0
+    for name, begun, more in zip(names, first, rest, strict=True):
+        told = len((begun + more).splitlines())
+        many += TOGETHER * told
+        lost += sum(TOGETHER - there for there in kept[name][:told])
+        torn += sum(0 < there < TOGETHER for there in kept[name])
     return Written(many / max(taken, 1e-9), many, lost, torn)
 
 

@@ -64,23 +64,23 @@ def table(played: Mapping[str, Sequence[Game]], first: str, columns: Sequence[in
     heads = ["as many as it wants" if calls == ANY else f"{calls} requests" for calls in columns]
     yield f"| | {' | '.join(heads)} | only this, only the first row, p |"
     yield "|---|" + "--:|" * (len(columns) + 1)
-    won = {
-        name: [game.solved and game.spent.requests <= columns[0] for game in games] for name, games in played.items()
-    }
+    won = {name: [game.within("requests", columns[0]) for game in games] for name, games in played.items()}
     for name, games in played.items():
         cells = [shown(solved_within(games, "requests", calls), len(games)) for calls in columns]
         only, others, p = sign_test(won[name], won[first])
-        yield f"| {name} | {' | '.join(cells)} | {'' if name == first else f'{only}, {others}, {p:.2g}'} |"
+        compared = "" if name == first else f"{only}, {others}, {p:.2g}"
+        yield f"| {name} | {' | '.join(cells)} | {compared} |"
     yield ""
 
 
 async def play_parts(parts: Mapping[str, PART], games: Sequence[str], words: Sequence[str]) -> dict[str, list[Game]]:
     """Play games with each variant whose name holds one of the words; standard error says how far it is."""
     chosen = [name for name in parts if any(word in name for word in words)]
-    return {
-        name: await play_all(parts[name][0], games, parts[name][1], ANY)
-        for name in track(chosen, "games of 24", console=Console(stderr=True), transient=True)
-    }
+    played: dict[str, list[Game]] = {}
+    for name in track(chosen, "games of 24", console=Console(stderr=True), transient=True):
+        entry, player = parts[name]
+        played[name] = await play_all(entry, games, player, ANY)
+    return played
 
 
 async def main() -> None:

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.game24.budgets import BUDGETS, MOST, SAMPLED, SEARCHES, Sampled, as_recorded, recorded_games
-from bench.game24.cost import Entry, best_of, interval, play, play_all
+from bench.game24.cost import Entry, Game, best_of, interval, play, play_all
 from bench.game24.recorded import Player, Recorded
 from bench.options import parser_of
 from bench.recorded import RECORDED
@@ -93,11 +93,7 @@ async def fixed(games: Sequence[str]) -> dict[str, list[Row]]:
     for name in track(SEARCHES, "fixed strategies", console=Console(stderr=True), transient=True):
         played = await play_all(SEARCHES[name], games, as_recorded, MOST)
         for unit, made in rows.items():
-            won = [
-                np.array([float(game.solved and getattr(game.spent, unit) <= budget) for game in played])
-                for budget in BUDGETS[unit]
-            ]
-            made.append(Row(name, won))
+            made.append(Row(name, [_won(played, unit, budget) for budget in BUDGETS[unit]]))
     for name, data in SAMPLED.items():
         sampled = Sampled(data, games)
         each = await sampled.per_sample()
@@ -105,6 +101,10 @@ async def fixed(games: Sequence[str]) -> dict[str, list[Row]]:
         for unit, made in rows.items():
             made.append(Row(name, [chance(int(budget / getattr(each, unit))) for budget in BUDGETS[unit]]))
     return rows
+
+
+def _won(played: Sequence[Game], unit: str, budget: float) -> Won:
+    return np.array([float(game.within(unit, budget)) for game in played])
 
 
 def _of_samples(sampled: Sampled, k: int) -> Won:

@@ -117,13 +117,13 @@ Row = Mapping[str, Sequence[str]]
 
 def search_row(games: Sequence[Game]) -> Row:
     """Return the cells of a tree search by unit."""
-    return {
-        unit: [
-            shown(solved_within(games, unit, budget), len(games)) if _known(games, unit, budget) else ""
-            for budget in budgets
-        ]
-        for unit, budgets in BUDGETS.items()
-    }
+    return {unit: [_cell(games, unit, budget) for budget in budgets] for unit, budgets in BUDGETS.items()}
+
+
+def _cell(games: Sequence[Game], unit: str, budget: float) -> str:
+    if not _known(games, unit, budget):
+        return ""
+    return shown(solved_within(games, unit, budget), len(games))
 
 
 def _known(games: Sequence[Game], unit: str, budget: float) -> bool:
@@ -135,13 +135,13 @@ async def sampled_row(name: str, games: Sequence[str]) -> Row:
     """Return the cells of recorded samples by unit."""
     sampled = Sampled(name, games)
     each = await sampled.per_sample()
-    found = {
-        unit: [sampled.solved(int(budget / getattr(each, unit))) for budget in budgets]
-        for unit, budgets in BUDGETS.items()
-    }
-    return {
-        unit: ["" if count is None else shown(count, len(games)) for count in counts] for unit, counts in found.items()
-    }
+    row: dict[str, list[str]] = {}
+    for unit, budgets in BUDGETS.items():
+        row[unit] = []
+        for budget in budgets:
+            count = sampled.solved(int(budget / getattr(each, unit)))
+            row[unit].append("" if count is None else shown(count, len(games)))
+    return row
 
 
 def tables(rows: Mapping[str, Row]) -> Iterator[str]:
@@ -157,25 +157,23 @@ def tables(rows: Mapping[str, Row]) -> Iterator[str]:
 def compared(played: Mapping[str, Sequence[Game]]) -> Iterator[str]:
     """Compare each tree search with LATS, game by game."""
     unit, budget = COMPARED
-    won = {
-        name: [game.solved and getattr(game.spent, unit) <= budget for game in games] for name, games in played.items()
-    }
+    won = {name: [game.within(unit, budget) for game in games] for name, games in played.items()}
     yield f"| at {budget} {unit} | only this one | only lats | p |"
     yield "|---|--:|--:|--:|"
-    for name in [name for name in won if name != "lats"]:
-        only, lats_only, p = sign_test(won[name], won["lats"])
-        yield f"| {name} | {only} | {lats_only} | {p:.2g} |"
+    for name, own in won.items():
+        if name != "lats":
+            only, lats_only, p = sign_test(own, won["lats"])
+            yield f"| {name} | {only} | {lats_only} | {p:.2g} |"
 
 
 async def play_searches(
     searches: Mapping[str, Entry], games: Sequence[str], player: Callable[[], Script]
 ) -> dict[str, list[Game]]:
     """Play games with all searches; standard error says how far it is."""
-    shown_on = Console(stderr=True)
-    return {
-        name: await play_all(searches[name], games, player, MOST)
-        for name in track(searches, "games of 24", console=shown_on, transient=True)
-    }
+    played: dict[str, list[Game]] = {}
+    for name in track(searches, "games of 24", console=Console(stderr=True), transient=True):
+        played[name] = await play_all(searches[name], games, player, MOST)
+    return played
 
 
 async def main() -> None:
@@ -184,11 +182,15 @@ async def main() -> None:
     parser.add_argument("words", nargs="*", default=[""], help="only the rows whose names hold one of these words")
     options = parser.parse_args()
     games = recorded_games()[: 2 if options.quick else None]
-    chosen = {name: entry for name, entry in SEARCHES.items() if any(word in name for word in options.words)}
+
+    def is_chosen(name: str) -> bool:
+        return any(word in name for word in options.words)
+
+    chosen = {name: entry for name, entry in SEARCHES.items() if is_chosen(name)}
     played = await play_searches(chosen, games, as_recorded)
     rows: dict[str, Row] = {name: search_row(found) for name, found in played.items()}
-    samples = {name: data for name, data in SAMPLED.items() if any(word in name for word in options.words)}
-    rows |= {name: await sampled_row(data, games) for name, data in samples.items()}
+    for name in filter(is_chosen, SAMPLED):
+        rows[name] = await sampled_row(SAMPLED[name], games)
     print("\n".join(tables(rows)))
     if "lats" in played:
         print("\n".join(compared(played)))

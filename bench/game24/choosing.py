@@ -75,7 +75,8 @@ class Author:
         is_good = self.luck.random() < self.rate
         if request.schema:
             shown = request.last.split("</candidate>")[:-1] or [request.last]
-            return self.opinion([any(map(self.game.is_right, ANSWER.findall(part))) for part in shown], is_good)
+            right = [any(map(self.game.is_right, ANSWER.findall(part))) for part in shown]
+            return self.opinion(right, is_good)
         if "<attempt" in request.text:
             return self.merged(ANSWER.findall(request.text.partition("<attempt")[2]), is_good)
         chain = next(self.left)
@@ -177,12 +178,10 @@ class Table:
 
     def ceiling(self, requests: int) -> str:
         """Return the line of the best answer: whether any of as many samples is right."""
-        found = [
-            np.mean(
-                [any(map(game.is_right, random.Random(s).sample(game.chains, requests))) for s in range(self.seeds)]
-            )
-            for game in self.games
-        ]
+        found: list[float] = []
+        for game in self.games:
+            drawn = [random.Random(seed).sample(game.chains, requests) for seed in range(self.seeds)]
+            found.append(float(np.mean([any(map(game.is_right, chains)) for chains in drawn])))
         vote = self.vote(requests)
         return f"| best_of_n, verified | {Result(np.array(found), 0).shown} | {vote.tokens:,.0f} | | |"
 

@@ -34,6 +34,10 @@ class Game:
     solved: bool
     spent: Cost
 
+    def within(self, unit: str, budget: float) -> bool:
+        """Tell whether it was solved for no more than so much."""
+        return self.solved and bool(getattr(self.spent, unit) <= budget)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -66,7 +70,7 @@ async def play_all(entry: Entry, tasks: Sequence[str], player: Callable[[], Scri
 
 def solved_within(games: Sequence[Game], unit: str, budget: float) -> int:
     """Count the games that were solved for no more than so much."""
-    return sum(game.solved and getattr(game.spent, unit) <= budget for game in games)
+    return sum(game.within(unit, budget) for game in games)
 
 
 def best_of(right: int, drawn: int, k: int) -> float:

@@ -22,8 +22,12 @@ LISTED = 12
 @cache
 def moves(numbers: str, known: str) -> tuple[str, ...]:
     """Return the legal steps by some operations."""
-    steps = legal_steps({"numbers": numbers.split(), "done": False})
-    return tuple(step for step in steps if (found := parse_step(step)) and found.operation in known)
+    found: list[str] = []
+    for line in legal_steps({"numbers": numbers.split(), "done": False}):
+        step = parse_step(line)
+        if step and step.operation in known:
+            found.append(line)
+    return tuple(found)
 
 
 @cache
@@ -67,6 +71,8 @@ class Learner(Player):
         """Name the first operation that was missing and not tried."""
         numbers = left(f"Left: {re.findall('Numbers: (.+)', text)[0]}")
         lacking = next((signs for signs in LACKING if wins(numbers, KNOWN + signs)), "")
-        tried = {step.operation for line in taken(text) if (step := parse_step(line))}
-        untried = [sign for sign in lacking if sign not in tried]
-        return f"Think of {untried[0]} too." if untried else "Other numbers should come first."
+        tried = {step.operation for step in map(parse_step, taken(text)) if step}
+        for sign in lacking:
+            if sign not in tried:
+                return f"Think of {sign} too."
+        return "Other numbers should come first."

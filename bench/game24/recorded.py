@@ -27,18 +27,20 @@ _STATE = re.compile(r"<state>\n(.*?)\n</state>", re.DOTALL)
 def left(text: str) -> str:
     """Return the numbers that are left at the end of a prompt, as the records write them."""
     matches = _LEFT.findall(text)
-    return " ".join(map(str, sorted(Fraction(word) for word in matches[-1].split()))) if matches else ""
+    if not matches:
+        return ""
+    return " ".join(map(str, sorted(map(Fraction, matches[-1].split()))))
 
 
 def shown(request: Request) -> str:
     """Return what a request shows of a game: its last message, or all turns where steps are calls and results."""
     if _LEFT.search(request.last):
         return request.last
-    calls = [
-        [call["args"].get("action", "") for call in getattr(message, "tool_calls", ())] for message in request.messages
-    ]
-    turns = zip(request.messages, calls, strict=True)
-    return "\n".join("\n".join([message.text, *actions]) for message, actions in turns)
+    lines: list[str] = []
+    for message in request.messages:
+        lines.append(message.text)
+        lines += [call["args"].get("action", "") for call in getattr(message, "tool_calls", ())]
+    return "\n".join(lines)
 
 
 def after(numbers: str, action: str) -> str | None:
@@ -176,6 +178,8 @@ def reachable(task: str, lists: Mapping[str, list[str]]) -> bool:
             return True
         if numbers not in seen:
             seen.add(numbers)
-            lines = (line for text in lists.get(numbers, []) for line in text.splitlines())
-            todo += [reached for line in lines if (reached := after(numbers, line))]
+            for line in "\n".join(lists.get(numbers, [])).splitlines():
+                reached = after(numbers, line)
+                if reached:
+                    todo.append(reached)
     return False

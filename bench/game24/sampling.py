@@ -10,6 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -68,11 +69,17 @@ def window(size: int) -> Stops:
     return agree
 
 
-CRITERIA: Mapping[str, tuple[Stops, int]] = {
-    **{f"Beta, {level}, {batch} at once": (beta(level), batch) for batch in BATCHES for level in LEVELS},
-    **{f"window of {size} (ESC)": (window(size), size) for size in WINDOWS},
-    "all 100": (lambda answers, chances, k: False, 1),
-}
+def _criteria() -> dict[str, tuple[Stops, int]]:
+    criteria: dict[str, tuple[Stops, int]] = {}
+    for batch, level in product(BATCHES, LEVELS):
+        criteria[f"Beta, {level}, {batch} at once"] = beta(level), batch
+    for size in WINDOWS:
+        criteria[f"window of {size} (ESC)"] = window(size), size
+    criteria["all 100"] = lambda answers, chances, k: False, 1
+    return criteria
+
+
+CRITERIA: Mapping[str, tuple[Stops, int]] = _criteria()
 
 _majority = cache(majority)
 

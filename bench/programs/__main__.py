@@ -74,7 +74,7 @@ async def measured(problems: Sequence[Problem], counts: Sequence[int]) -> dict[s
             return rates
 
         each = await asyncio.gather(*map(one, problems))
-    return {name: [np.array([found[name][at] for found in each]) for at in range(len(counts))] for name in ROWS}
+    return {name: list(np.array([found[name] for found in each]).T) for name in ROWS}
 
 
 def report(found: Mapping[str, Sequence[Won]], counts: Sequence[int]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -31,28 +31,34 @@ def conversations(logs: Logs) -> Iterator[Record]:
 
 
 def _conversation(id: str, spoken: dict[str, Any], asked: Sequence[dict[str, Any]]) -> Record:
-    numbers = sorted(int(found[1]) for name in spoken if (found := _SESSION.fullmatch(name)))
-    sessions: list[Record] = [
-        {
-            "number": number,
-            "at": _at(spoken[f"session_{number}_date_time"]),
-            "turns": [_turn(turn) for turn in spoken[f"session_{number}"]],
-        }
-        for number in numbers
-    ]
-    known = {turn["id"] for session in sessions for turn in session["turns"]}
-    questions = [
-        {
-            "id": f"{id}-{place}",
-            "question": one["question"],
-            "answer": str(one["answer"]) if "answer" in one else None,
-            "category": one["category"],
-            "evidence": [turn for text in one.get("evidence", []) for turn in _evidence(text) if turn in known],
-        }
-        for place, one in enumerate(asked)
-    ]
+    sessions: list[Record] = []
+    known: set[str] = set()
+    for number in _numbers(spoken):
+        turns = list(map(_turn, spoken[f"session_{number}"]))
+        known.update(turn["id"] for turn in turns)
+        sessions.append({"number": number, "at": _at(spoken[f"session_{number}_date_time"]), "turns": turns})
+    questions = [_question(f"{id}-{place}", question, known) for place, question in enumerate(asked)]
     speakers = [spoken["speaker_a"], spoken["speaker_b"]]
     return {"id": id, "speakers": speakers, "sessions": sessions, "questions": questions}
+
+
+def _numbers(spoken: Iterable[str]) -> list[int]:
+    """Return the numbers of the sessions, in order."""
+    matches = map(_SESSION.fullmatch, spoken)
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def _question(id: str, asked: dict[str, Any], known: set[str]) -> Record:
+    evidence: list[str] = []
+    for text in asked.get("evidence", []):
+        evidence += [turn for turn in _evidence(text) if turn in known]
+    return {
+        "id": id,
+        "question": asked["question"],
+        "answer": str(asked["answer"]) if "answer" in asked else None,
+        "category": asked["category"],
+        "evidence": evidence,
+    }
 
 
 def _at(text: str) -> str:
@@ -60,8 +66,10 @@ def _at(text: str) -> str:
 
 
 def _turn(turn: dict[str, Any]) -> Record:
-    caption = {"caption": turn["blip_caption"]} if turn.get("blip_caption") else {}
-    return {"id": turn["dia_id"], "speaker": turn["speaker"], "text": turn["text"], **caption}
+    record: Record = {"id": turn["dia_id"], "speaker": turn["speaker"], "text": turn["text"]}
+    if turn.get("blip_caption"):
+        record["caption"] = turn["blip_caption"]
+    return record
 
 
 def _evidence(text: str) -> list[str]:
@@ -75,13 +83,13 @@ def paragraphs(logs: Logs, name: str) -> Iterator[Record]:
         logs: The set; or the set and then the one by whose texts the published paragraphs are drawn.
         name: How the ids begin.
     """
-    rows, drawn = (_paragraphs(json.loads(log)) for log in (logs[0], logs[-1]))
+    rows, drawn = _paragraphs(json.loads(logs[0])), _paragraphs(json.loads(logs[-1]))
     for place, (own, by) in enumerate(zip(rows, drawn, strict=True)):
         if int(hashlib.sha256(by.text.encode()).hexdigest()[:8], 16) % 100 < SPLIT:
-            questions = [
-                {"question": one["question"], "answers": list(dict.fromkeys(said["text"] for said in one["answers"]))}
-                for one in own.asked
-            ]
+            questions: list[Record] = []
+            for asked in own.asked:
+                answers = dict.fromkeys(answer["text"] for answer in asked["answers"])
+                questions.append({"question": asked["question"], "answers": list(answers)})
             yield {"id": f"{name}-{place:04}", "title": own.title, "text": own.text, "questions": questions}
 
 

@@ -102,11 +102,14 @@ def by_numbers(games: Sequence[Record]) -> Iterator[Record]:
             key = _numbers(state or game["task"]["input"])
             if output["role"] == "propose":
                 texts = [] if key == WON else said.setdefault(key, [])
-                texts += [output["text"]] if output["text"] not in texts else []
+                if output["text"] not in texts:
+                    texts.append(output["text"])
             elif "left: " in state and any(label != UNSAID for label in output["samples"]):
                 judged.setdefault(key, output["samples"])
-    yield from ({"role": "propose", "key": key, "texts": texts} for key, texts in said.items())
-    yield from ({"role": "value", "key": key, "samples": samples} for key, samples in judged.items())
+    for key, texts in said.items():
+        yield {"role": "propose", "key": key, "texts": texts}
+    for key, samples in judged.items():
+        yield {"role": "value", "key": key, "samples": samples}
 
 
 def _numbers(line: str) -> str:
@@ -162,19 +165,15 @@ def _propose(outputs: list[Record], seen: set[str], state: "_State", cache: dict
 
 def _best(visits: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the first of the deepest states, and the first with the most words."""
-    ends = {
-        "deepest": max(visits, key=lambda visit: len(visit["actions"])),
-        "best": max(visits, key=lambda visit: float(visit["info"]["r_word"])),
-    }
     return {
-        name: {
-            "actions": visit["actions"],
-            "r_letter": visit["info"]["r_letter"],
-            "r_word": visit["info"]["r_word"],
-            "solved": int(visit["info"]["r_letter"] == 1),
-        }
-        for name, visit in ends.items()
+        "deepest": _end(max(visits, key=lambda visit: len(visit["actions"]))),
+        "best": _end(max(visits, key=lambda visit: float(visit["info"]["r_word"]))),
     }
+
+
+def _end(visit: dict[str, Any]) -> dict[str, Any]:
+    letters, words = visit["info"]["r_letter"], visit["info"]["r_word"]
+    return {"actions": visit["actions"], "r_letter": letters, "r_word": words, "solved": int(letters == 1)}
 
 
 class _State:
@@ -218,14 +217,16 @@ def boards(logs: Logs) -> Iterator[Record]:
     known = [*crosswords(logs[2:])]
     for thought, plain in zip(*map(json.loads, logs[:2]), strict=True):
         row = known[thought["idx"]]
-        ways = {"cot": thought, "io": plain}
+        outputs: list[Record] = []
+        verdict: dict[str, list[Record]] = {}
+        for kind, way in (("cot", thought), ("io", plain)):
+            outputs += [{"role": "sample", "kind": kind, "text": text} for text in way["ys"]]
+            verdict[kind] = list(map(_score, way["infos"]))
         yield {
             "id": row["id"],
             "task": {"clues": row["clues"], "board_gt": row["board_gt"], "idx": thought["idx"]},
-            "outputs": [
-                {"role": "sample", "kind": kind, "text": text} for kind, way in ways.items() for text in way["ys"]
-            ],
-            "verdict": {kind: [_score(info) for info in way["infos"]] for kind, way in ways.items()},
+            "outputs": outputs,
+            "verdict": verdict,
         }
 
 

@@ -120,12 +120,13 @@ def task_of(record: Record) -> Task:
 
 def worth_of(records: Sequence[Record]) -> dict[str, float]:
     """Return what the log says that each text is worth."""
-    return {
-        f"{record['task']['input']}\n{output['state']}": grade_from_labels(output["samples"]).score
-        for record in records
-        for output in record["outputs"]
-        if output["role"] == "value"
-    }
+    worth: dict[str, float] = {}
+    for record in records:
+        for output in record["outputs"]:
+            if output["role"] == "value":
+                text = f"{record['task']['input']}\n{output['state']}"
+                worth[text] = grade_from_labels(output["samples"]).score
+    return worth
 
 
 async def search(records: Sequence[Record], models: Sequence[Model], width: int, world: Lines = LINES) -> list[Result]:
@@ -163,5 +164,7 @@ async def bfs(folder: Path, name: str) -> Measured:
 
 def won(records: Sequence[Record], outputs: Sequence[Sequence[str]]) -> int:
     """Return in how many games one of the outputs is right."""
-    pairs = zip(map(task_of, records), outputs, strict=True)
-    return sum(any(GAME.score(task, text)["solved"] == 1 for text in texts) for task, texts in pairs)
+    games = 0
+    for task, texts in zip(map(task_of, records), outputs, strict=True):
+        games += any(GAME.score(task, text)["solved"] == 1 for text in texts)
+    return games

@@ -6,6 +6,7 @@ import re
 import typing
 from collections.abc import Iterator
 from importlib.util import find_spec
+from itertools import chain
 from typing import NamedTuple
 
 _REPLACED = re.compile(r"# output: (\w+)\(\) (?:missing|takes|got)")
@@ -33,10 +34,12 @@ def explain(program: Program) -> str | None:
     defined = names(program.text)
     if not defined.bound:
         return None
-    if missing := next((name for name in defined.modules if find_spec(name) is None), None):
-        return f"the program imports {missing}, which is not installed here"
-    if replaced := next((name for name in _REPLACED.findall(program.said) if hasattr(builtins, name)), None):
-        return f"in the log all programs ran in one process, where another one had replaced `{replaced}`"
+    for module in defined.modules:
+        if find_spec(module) is None:
+            return f"the program imports {module}, which is not installed here"
+    for name in _REPLACED.findall(program.said):
+        if hasattr(builtins, name):
+            return f"in the log all programs ran in one process, where another one had replaced `{name}`"
     tests, helpers = names(program.tests), set(_DEFINED.findall(program.prompt)) - defined.bound
     if helpers & tests.used:
         return "our tests can call the functions that the prompt defines, the log's knew the program alone"
@@ -63,10 +66,11 @@ def names(source: str) -> Names:
     except SyntaxError:
         return Names(frozenset(), frozenset(), frozenset(), frozenset())
     nodes = [*ast.walk(tree)]
-    used = (node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    modules = (module.partition(".")[0] for node in nodes for module in _imported(node))
-    bound, seen = (frozenset(name for node in part for name in _binds(node)) for part in (nodes, tree.body))
-    return Names(bound, seen, frozenset(used), frozenset(modules))
+    used = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    modules = frozenset(module.partition(".")[0] for module in chain.from_iterable(map(_imported, nodes)))
+    bound = frozenset(chain.from_iterable(map(_binds, nodes)))
+    seen = frozenset(chain.from_iterable(map(_binds, tree.body)))
+    return Names(bound, seen, used, modules)
 
 
 def _binds(node: ast.AST) -> Iterator[str]:

@@ -10,7 +10,7 @@ from reflective_agents.tree_search.report import summarize_node
 def replay(values: JsonMapping) -> Iterator[JsonObject]:
     """Replay the progress events that led to a state, as far as it still holds them, for a resumed run."""
     for node in (values.get("tree") or {}).values():
-        entry = {key: node[key] for key in ("id", "parent_id", "depth", "kind", "score", "solved")}
+        entry = _part(node, "id", "parent_id", "depth", "kind", "score", "solved")
         yield {"event": "node", **entry, "expansions": values["expansions"], "does": summarize_node(node)}
     for node_id, stat in (values.get("stats") or {}).items():
         if stat["children"]:
@@ -20,30 +20,34 @@ def replay(values: JsonMapping) -> Iterator[JsonObject]:
     for draft in values.get("drafts") or []:
         yield {"event": "draft", "round": draft["round"], "words": len(draft["text"].split())}
         if draft["score"] is not None:
-            yield {"event": "critique", **{key: draft[key] for key in ("round", "score", "accepted", "critique")}}
+            yield {"event": "critique", **_part(draft, "round", "score", "accepted", "critique")}
     for answer in values.get("answers") or []:
-        counted = {"references": len(answer["references"])} if answer["round"] else {}
-        yield {"event": "revision", **{key: answer[key] for key in ("round", "missing", "queries")}, **counted}
+        revision: JsonObject = {"event": "revision", **_part(answer, "round", "missing", "queries")}
+        if answer["round"]:
+            revision["references"] = len(answer["references"])
+        yield revision
     for number, act in enumerate(values.get("steps") or [], 1):
-        yield {"event": "action", "round": number, **{key: act[key] for key in ("action", "observation", "valid")}}
+        yield {"event": "action", "round": number, **_part(act, "action", "observation", "valid")}
     for number, sample in enumerate(values.get("samples") or [], 1):
         yield {"event": "sample", "round": number, "answer": sample["answer"]}
     for trial in values.get("trials") or []:
-        entry = {key: trial[key] for key in ("answer", "reward", "score", "solved", "reflection")}
+        entry = _part(trial, "answer", "reward", "score", "solved", "reflection")
         yield {"event": "trial", "round": trial["trial"], **entry}
     for goal in values.get("subgoals") or []:
-        yield {
-            "event": "subgoal",
-            **{key: goal[key] for key in ("number", "goal", "needs", "status", "answer", "reason")},
-        }
+        yield {"event": "subgoal", **_part(goal, "number", "goal", "needs", "status", "answer", "reason")}
     for round in values.get("rounds") or []:
-        members, reports = ([report[key] for report in round["reports"]] for key in ("name", "answer"))
-        entry = {key: round[key] for key in ("round", "critique", "best", "score")}
+        members = [report["name"] for report in round["reports"]]
+        reports = [report["answer"] for report in round["reports"]]
+        entry = _part(round, "round", "critique", "best", "score")
         yield {"event": "reports", **entry, "members": members, "reports": reports}
     for memory in values.get("memories") or []:
         shown = ("number", "kind", "text", "score", "recency", "importance", "relevance", "cited")
-        yield {"event": "retrieved", **{key: memory[key] for key in shown}}
+        yield {"event": "retrieved", **_part(memory, *shown)}
     for moment in values.get("day") or []:
-        yield {"event": "act", **{key: moment[key] for key in ("time", "agent", "place", "doing")}}
+        yield {"event": "act", **_part(moment, "time", "agent", "place", "doing")}
     if usage := values.get("usage"):
-        yield {"event": "begin", **{key: usage[key] for key in COST if key in usage}}
+        yield {"event": "begin", **_part(usage, *filter(usage.__contains__, COST))}
+
+
+def _part(record: JsonMapping, *keys: str) -> JsonObject:
+    return {key: record[key] for key in keys}

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import OFFLINE, choose_model, model_for
@@ -53,12 +54,8 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     """
     ladder = getattr(context, "ladder", None)
     model, reason = choose_model(ladder[0] if ladder else settings.get("model"))
-    helpers = {
-        name: value
-        for name in ("judge_model", "critic_model", "compact_model")
-        if (value := getattr(context, name, None))
-    }
-    lists = {name: models for name in ("arms", "proposers", "ladder") if (models := getattr(context, name, None))}
+    helpers = _set(context, "judge_model", "critic_model", "compact_model")
+    lists = _set(context, "arms", "proposers", "ladder")
     models = (model, *helpers.values(), *chain(*lists.values()), *(context.fallback_models or ()))
     for name in models:
         chat = model_for(context, name)
@@ -77,6 +74,12 @@ async def check(context: Context, settings: JsonMapping) -> Choice:
     search, search_reason = choose_search(context.search)
     engine = search if isinstance(search, str) else name_of(search)
     return Choice(str(model), reason, models, helpers, engine, search_reason, context.searches)
+
+
+def _set(context: Context, *names: str) -> dict[str, Any]:
+    """Return those of these settings that the strategy has, and that are set."""
+    values = {name: getattr(context, name, None) for name in names}
+    return {name: value for name, value in values.items() if value}
 
 
 def need_for_statistics() -> None:

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from reflective_agents.cli.checks import need_for_statistics
-from reflective_agents.cli.eval import command_line, export, folders_of, publish
+from reflective_agents.cli.eval import command_line, export, publish
 from reflective_agents.cli.exports import Export, check_folders, check_targets, write, write_each
 from reflective_agents.cli.output import print_table, say
+from reflective_agents.cli.run_folders import folders_of
 from reflective_agents.evals.compare import Column, Comparison, Difference, Run, compare
 from reflective_agents.evals.figures import Publication
 from reflective_agents.evals.report import RunResults, curves, page_of_runs
@@ -44,19 +46,21 @@ def compare_runs(
     check_targets({"--html": html, "--export": frame}, force=True)
     check_folders({"--figures": figures})
     need_for_statistics()
-    folders = list(dict.fromkeys(folder for name in names for folder in folders_of(name)))
+    folders = list(dict.fromkeys(chain.from_iterable(map(folders_of, names))))
     if len(folders) == 1 < len(names):
         raise Misuse(f"{' and '.join(names)} name the same run: name two different ones")
-    runs: list[Run] = [(name, *read_run(folder)) for name, folder in zip(short_names(folders), folders, strict=True)]
+    runs: list[Run] = []
+    shown: list[RunResults] = []
+    for name, folder in zip(short_names(folders), folders, strict=True):
+        about, results = read_run(folder)
+        runs.append((name, about, results))
+        shown.append(RunResults(name, results.values(), folder))
     comparison = compare(runs)
     if as_json:
         print(json.dumps(comparison))
     else:
         print_table(*_table(comparison), turn=True)
         say(_words(comparison))
-    shown = [
-        RunResults(name, results.values(), folder) for (name, _, results), folder in zip(runs, folders, strict=True)
-    ]
     writers: list[Callable[[], None]] = []
     if html:
         writers.append(lambda: write([Export("--html", str(html), _page(comparison, shown))], force=True))
@@ -72,16 +76,18 @@ def compare_runs(
 def short_names(folders: Sequence[Path]) -> list[str]:
     """Return what to call folders: the last part of each, with as many of those before it as tell them apart."""
     paths = [folder.absolute() for folder in folders]
-    for length in range(1, max((len(path.parts) for path in paths), default=1) + 1):
+    longest = max((len(path.parts) for path in paths), default=1)
+    for length in range(1, longest + 1):
         names = ["/".join(path.parts[-length:]) for path in paths]
-        if len({*names}) == len(names):
+        if len(set(names)) == len(names):
             return names
     return [str(path) for path in paths]
 
 
 def _page(comparison: Comparison, runs: Sequence[RunResults]) -> str:
     columns, rows = _table(comparison)
-    figures = [[name, *values] for name, *values in list(zip(columns, *rows, strict=True))[1:]]
+    _, *turned = zip(columns, *rows, strict=True)
+    figures = list(map(list, turned))
     title = " against ".join(run.name for run in runs)
     return page_of_runs(title, _words(comparison), figures, [], runs)
 
@@ -95,15 +101,16 @@ def _publication(comparison: Comparison, runs: Sequence[RunResults], command: st
     """Return the table, turned as on the page, and the curves over each run's own tasks."""
     columns, rows = _table(comparison)
     heads, *turned = zip(columns, *rows, strict=True)
-    words = f"{_words(comparison)[:1].upper()}{_words(comparison)[1:]} Curves are of all tasks that a run has measured."
-    caption = f"{command} ({datetime.now(UTC):%Y-%m-%d}). {words}"
+    words = _words(comparison)
+    sentence = f"{words[0].upper()}{words[1:]} Curves are of all tasks that a run has measured."
+    caption = f"{command} ({datetime.now(UTC):%Y-%m-%d}). {sentence}"
     return Publication(heads, turned, [run.name for run in runs], curves([run.results for run in runs]), caption)
 
 
 def _table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """Build the columns and the rows of the table: one row per run."""
     differing = list(comparison["runs"][0]["settings"])
-    costs = list(dict.fromkeys(name for column in comparison["runs"] for name in column["cost"]))
+    costs = list(dict.fromkeys(chain.from_iterable(column["cost"] for column in comparison["runs"])))
     paired = [*_PAIRED, *(f"{_SPENT[name]} - first" for name in costs)]
     columns = ["run", "strategy", *differing, "correct", "accuracy", *costs, *paired]
     return columns, [_row(column, costs) for column in comparison["runs"]]
@@ -113,27 +120,29 @@ def _row(column: Column, names: Sequence[str]) -> list[str]:
     low, high = column["interval"]
     settings = ["-" if value is None else str(value) for value in column["settings"].values()]
     accuracy = f"{column['accuracy']:.1%} [{low:.1%}, {high:.1%}]"
-    costs = [
-        f"{column['cost'][name]:,.{4 if name == 'cost' else 1}f}" if name in column["cost"] else "-" for name in names
-    ]
+    costs: list[str] = []
+    for name in names:
+        spent = column["cost"].get(name)
+        costs.append("-" if spent is None else format(spent, f",.{_digits(name)}f"))
     paired = _paired(column, names)
     return [column["run"], column["strategy"], *settings, str(column["correct"]), accuracy, *costs, *paired]
+
+
+def _digits(name: str) -> int:
+    """Return how many digits of an amount are shown: more of dollars."""
+    return 4 if name == "cost" else 1
 
 
 def _paired(column: Column, names: Sequence[str]) -> list[str]:
     versus = column["versus_first"]
     if versus is None:
         return ["-"] * (len(_PAIRED) + len(names))
-    return [
-        str(versus["wins"]),
-        str(versus["losses"]),
-        f"{versus['p_value']:.4f}",
-        _difference(versus["accuracy"], "+z.1%"),
-        *(
-            _difference(versus["cost"][name], f"+z,.{4 if name == 'cost' else 1}f") if name in versus["cost"] else "-"
-            for name in names
-        ),
-    ]
+    accuracy = _difference(versus["accuracy"], "+z.1%")
+    cells = [str(versus["wins"]), str(versus["losses"]), f"{versus['p_value']:.4f}", accuracy]
+    for name in names:
+        difference = versus["cost"].get(name)
+        cells.append("-" if difference is None else _difference(difference, f"+z,.{_digits(name)}f"))
+    return cells
 
 
 def _difference(difference: Difference, form: str) -> str:

@@ -52,6 +52,7 @@ def _check(name: str) -> None:
 
 @cache
 def _prefixed() -> list[str]:
-    schemas = [settings_of(name) for name in strategy_names()]
-    names = {setting.upper() for schema in schemas for setting in (*schema.model_fields, *schema.renamed)}
-    return [PREFIX + name for name in sorted(names | PROCESS)]
+    names = set(PROCESS)
+    for schema in map(settings_of, strategy_names()):
+        names.update(map(str.upper, schema.model_fields), map(str.upper, schema.renamed))
+    return [PREFIX + name for name in sorted(names)]

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from reflective_agents.cli.checks import check, need_for_figures, need_for_frames, need_for_statistics
-from reflective_agents.cli.database import home_folder, open_store
+from reflective_agents.cli.database import open_store
 from reflective_agents.cli.exports import Export, check_folders, check_targets, write, write_each
 from reflective_agents.cli.options import flag_of, make_context
 from reflective_agents.cli.output import print_table, say
+from reflective_agents.cli.run_folders import cache_file, note_run, runs_folder
 from reflective_agents.cli.signals import run_until_signal
 from reflective_agents.cli.tally import Tally, counting
 from reflective_agents.cli.threads import load
@@ -21,11 +22,13 @@ from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget
 from reflective_agents.evals.datasets import Dataset, load_dataset
+from reflective_agents.evals.description import about
 from reflective_agents.evals.figures import Publication, write_figures
 from reflective_agents.evals.report import curves, facts, page
-from reflective_agents.evals.results import RUN, failed, folder_of, name_of_run, read_run
-from reflective_agents.evals.run import Run, about, evaluate, spare_garbage_collection
+from reflective_agents.evals.results import failed, read_run
+from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
 from reflective_agents.evals.scorers import Judge, resolve_scorer
+from reflective_agents.evals.store import folder_of, name_of_run
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
 from reflective_agents.evals.workers import local_workers
@@ -105,7 +108,8 @@ def command_line(*words: str, **options: object) -> str:
             flags.append(flag if value else f"--no-{flag[2:]}")
         elif value is not None:
             values = value if isinstance(value, list) else [value]
-            flags += [part for each in values for part in (flag, str(each))]
+            for each in values:
+                flags += [flag, str(each)]
     return shlex.join([*words, *flags])
 
 
@@ -141,10 +145,15 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
     try:
         context = await settings_of_runs(request, dataset)
         description = about(request.strategy, context, dataset, request.scorer)
-        folder = request.out if request.out else await asyncio.to_thread(folder_of, description, runs_folder())
+        if request.out:
+            folder = request.out
+            name = note_run(folder, name_of_run(description))
+        else:
+            folder = await asyncio.to_thread(folder_of, description, runs_folder())
+            name = ""
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
-        name = note_run(folder, name_of_run(description)) if request.out else ""
-        say(f"{request.strategy} on {tasks}, in {folder}{name and f' ({name})'}")
+        alias = f" ({name})" if name else ""
+        say(f"{request.strategy} on {tasks}, in {folder}{alias}")
         budget = Budget(request.budget_tokens, request.max_total_cost) if request.has_budget else None
         async with open_store(context) as store, _workers(request, context, dataset, folder) as elsewhere:
             graph = load(request.strategy, store=store)
@@ -233,8 +242,10 @@ async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
     environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
     await environment.ready()
     choice = await check(context, settings)
-    chosen: JsonObject = {"model": choice.model} if choice.model else {}
-    scorer = resolve_scorer(request.scorer, environment, context.model_copy(update=chosen))
+    # Written into the settings: results say which model was run, and a later run on other defaults is another one.
+    if choice.model:
+        context = context.model_copy(update={"model": choice.model})
+    scorer = resolve_scorer(request.scorer, environment, context)
     graders = [scorer.model] if isinstance(scorer, Judge) else []
     for model in graders:
         get_model(model)
@@ -244,12 +255,13 @@ async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
             await check_price(get_model(model), table_of(context.prices), required=True)
     for line in choice.lines():
         say(line)
-    if "max_actions" in schema.model_fields and (note := await advice(dataset, context)):
-        say(f"note: {note}")
-    search = choice.search if choice.searches else None
-    # Written into the settings: results say which model was run, and a later run on other defaults is another one.
-    chosen = {name: value for name, value in (("model", choice.model), ("search", search)) if value}
-    return context.model_copy(update=chosen)
+    if "max_actions" in schema.model_fields:
+        note = await advice(dataset, context)
+        if note:
+            say(f"note: {note}")
+    if choice.search and choice.searches:
+        context = context.model_copy(update={"search": choice.search})
+    return context
 
 
 async def advice(dataset: Dataset, context: Context) -> str:
@@ -263,16 +275,17 @@ def _report(request: Evaluation, summary: Summary, tally: Tally, folder: Path) -
         print(json.dumps(summary))
     else:
         print_table(("figure", "value"), facts(summary))
+    results = tally.results.values()
+    html, frame, figures = request.html, request.export, request.figures
     writers: list[Callable[[], None]] = []
-    if (file := request.html) is not None:  # after the figures, which are paid for
-        html = str(file)
-        writers.append(lambda: write([Export("--html", html, page(summary, tally.results.values(), folder))], True))
-    if (frame := request.export) is not None:
+    if html is not None:  # after the figures, which are paid for
+        writers.append(lambda: write([Export("--html", str(html), page(summary, results, folder))], True))
+    if frame is not None:
         writers.append(lambda: export(frame, [folder]))
-    if (figures := request.figures) is not None:
+    if figures is not None:
         writers.append(lambda: publish(figures, _publication(request, summary, tally)))
     write_each(writers)
-    if any(failed(result) for result in tally.results.values()):
+    if any(map(failed, results)):
         say(f"run the tasks again that crashed or failed: {replace(request, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED
 
@@ -304,44 +317,9 @@ def export(file: Path, folders: Sequence[Path]) -> None:
     need_for_frames()
     from reflective_agents.evals.frame import Exported, write_frame  # an extra
 
-    runs = ((folder.name, *read_run(folder)) for folder in folders)
-    write_frame(file, [Exported(name, about, results.values()) for name, about, results in runs])
+    runs: list[Exported] = []
+    for folder in folders:
+        about, results = read_run(folder)
+        runs.append(Exported(folder.name, about, results.values()))
+    write_frame(file, runs)
     say(f"export: {file}")
-
-
-def cache_file() -> Path:
-    """Return the file of the replies that `--cache` keeps."""
-    return home_folder().expanduser() / "replies.sqlite"
-
-
-def runs_folder() -> Path:
-    """Return the folder for runs that were given no other."""
-    return home_folder().expanduser() / "evals"
-
-
-def noted_runs() -> Path:
-    """Return the folder that says where runs of `--out` lie: a file for each, with its name."""
-    return home_folder().expanduser() / "runs"
-
-
-def note_run(folder: Path, name: str) -> str:
-    """Keep where a run lies that is not in the data folder, and return the name under which it is found there; empty
-    if that folder cannot be written, which the run does not need."""
-    try:
-        noted_runs().mkdir(parents=True, exist_ok=True)
-        (noted_runs() / name).write_text(str(folder.absolute()), "utf-8")
-    except OSError:
-        return ""
-    return name
-
-
-def folders_of(name: str) -> list[Path]:
-    """Return the folder of that name, else those in the data folder, or noted there, whose names begin so."""
-    if Path(name).exists():
-        return [Path(name)]
-    noted = {file.name: Path(file.read_text("utf-8")) for file in noted_runs().glob("*")}
-    folders = {name: folder for name, folder in noted.items() if (folder / RUN).exists()}
-    folders |= {file.parent.name: file.parent for file in runs_folder().glob(f"*/{RUN}")}
-    if name in folders:
-        return [folders[name]]
-    return [folder for each, folder in sorted(folders.items()) if each.startswith(name)] or [Path(name)]

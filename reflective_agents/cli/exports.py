@@ -74,7 +74,8 @@ def write(exports: Sequence[Export], force: bool) -> None:
     for export in exports:
         if export.target != STDOUT:
             _replace(export)
-            say(f"{'page' if export.option == '--html' else export.option.removeprefix('--')}: {export.target}")
+            kind = "page" if export.option == "--html" else export.option.removeprefix("--")
+            say(f"{kind}: {export.target}")
 
 
 def write_each(writers: Iterable[Callable[[], None]]) -> None:

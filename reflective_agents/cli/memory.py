@@ -113,8 +113,10 @@ def forget(
         return resting
 
     async def delete(stream: "MemoryStream") -> None:
-        for memory_id in [id, *(each["id"] for each in resting if too)]:
-            await stream.delete(memory_id)
+        await stream.delete(id)
+        if too:
+            for memory in resting:
+                await stream.delete(memory["id"])
 
     resting = _with_memory(user, embeddings, look)
     too = derived
@@ -125,8 +127,10 @@ def forget(
     _with_memory(user, embeddings, delete)
     if resting and not too:
         say(f"forgotten; {len(resting)} memories that rest on it stay: --derived forgets them, too")
+    elif resting:
+        say(f"forgotten, and {len(resting)} memories that rested on it")
     else:
-        say(f"forgotten{f', and {len(resting)} memories that rested on it' if resting else ''}")
+        say("forgotten")
     return 0
 
 
@@ -215,7 +219,9 @@ async def _get(stream: "MemoryStream", memory_id: str) -> "Memory":
 
 
 def _row(memory: "Memory") -> tuple[str, str, str, str, str]:
-    text = f"(superseded {minute(memory['until'])}) {_text(memory)}" if "until" in memory else _text(memory)
+    text = _text(memory)
+    if "until" in memory:
+        text = f"(superseded {minute(memory['until'])}) {text}"
     return memory["id"], minute(memory["created"]), memory["kind"], f"{memory['importance']:g}", text
 
 

@@ -31,9 +31,11 @@ class _GroupedCommand(TyperCommand):
         """Write the arguments and the options, those of no group first."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
-            if record := param.get_help_record(ctx):
+            record = param.get_help_record(ctx)
+            if record:
                 general = "Arguments" if isinstance(param, TyperArgument) else "Options"
-                sections.setdefault(getattr(param, "rich_help_panel", None) or general, []).append(record)
+                title = getattr(param, "rich_help_panel", None) or general
+                sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -92,10 +94,12 @@ def strategy_command(
     """
 
     def command(**values: Any) -> int:
-        options = {option.name: values.pop(option.name) for option in settings}
-        return run(
-            strategy=name, settings={key: value for key, value in options.items() if value is not None}, **values
-        )
+        given: JsonObject = {}
+        for option in settings:
+            value = values.pop(option.name)
+            if value is not None:
+                given[option.name] = value
+        return run(strategy=name, settings=given, **values)
 
     # Typer reads the options off the signature of a function.
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, *settings]}
@@ -149,17 +153,33 @@ def option(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def metavar_of(field: FieldInfo) -> str:
     """Describe what an option takes: the choices, or the kind of value with its bounds."""
-    kinds = [kind for kind in get_args(field.annotation) if kind is not type(None)] or [field.annotation]
-    choices = [value for kind in [field.annotation, *kinds] if get_origin(kind) is Literal for value in get_args(kind)]
-    choices += [name for mark in field.metadata if isinstance(mark, LowerStrategy) for name in mark.choices]
+    kinds = [field.annotation, *get_args(field.annotation)]
+    choices: list[str] = []
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            choices += get_args(kind)
+    for mark in field.metadata:
+        if isinstance(mark, LowerStrategy):
+            choices += mark.choices
     if choices:
         return "|".join(choices)
-    names = ("ge", "gt", "le")
-    bounds = {name: getattr(rule, name) for rule in field.metadata for name in names if hasattr(rule, name)}
-    low = f">{bounds['gt']}" if "gt" in bounds else bounds.get("ge")
-    if low is not None and "le" in bounds:
-        return f"{low}..{bounds['le']}"
+    low, high = _bounds(field)
+    if low and high:
+        return f"{low}..{high}"
     return "INTEGER" if int in kinds else "TEXT"
+
+
+def _bounds(field: FieldInfo) -> tuple[str, str]:
+    """Return the lowest and the highest value of a setting, in words; empty for none."""
+    low = high = ""
+    for rule in field.metadata:
+        if hasattr(rule, "gt"):
+            low = f">{rule.gt}"
+        elif hasattr(rule, "ge"):
+            low = f"{rule.ge}"
+        elif hasattr(rule, "le"):
+            high = f"{rule.le}"
+    return low, high
 
 
 def make_context(schema: type[Context], settings: JsonMapping) -> Context:
@@ -194,10 +214,16 @@ def with_environment(settings: JsonMapping) -> JsonObject:
 
 def _explain(problem: ErrorDetails, schema: type[Context], settings: JsonMapping) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
+    parts = [flag_of(name) if name in settings else _variable(schema, name)]
+    inner = [f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:]]
+    if inner:
+        parts.append(", ".join(inner))
+    parts.append(f"{in_plain_words(problem['msg'])} (got {str(problem['input'])[:100]})")
+    return ": ".join(parts)
+
+
+def _variable(schema: type[Context], name: str) -> str:
+    """Return the variable of the environment that a setting is read from."""
     field = schema.model_fields.get(name)
     alias = field.validation_alias if field else None
-    variable = alias.choices[-1] if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"
-    source = flag_of(name) if name in settings else variable
-    inner = ", ".join(f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:])
-    what = in_plain_words(problem["msg"])
-    return f"{source}: {inner and f'{inner}: '}{what} (got {str(problem['input'])[:100]})"
+    return str(alias.choices[-1]) if isinstance(alias, AliasChoices) else f"REFLECT_{name.upper()}"

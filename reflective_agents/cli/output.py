@@ -55,8 +55,11 @@ def wrapped(text: str) -> str:
     if not sys.stdout.isatty():
         return text
     console = stdout()
-    lines = (Text(line).wrap(console, console.width) if line else [Text()] for line in text.split("\n"))
-    return "\n".join(part.plain.rstrip() for line in lines for part in line)
+    parts: list[str] = []
+    for line in text.split("\n"):
+        lines = Text(line).wrap(console, console.width) if line else [Text()]
+        parts += [part.plain.rstrip() for part in lines]
+    return "\n".join(parts)
 
 
 def stdout() -> Console:
@@ -102,10 +105,13 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Json]], *, turn:
         turn: Whether a table that is wider than the terminal becomes one with a column for each row.
     """
     if sys.stdout.isatty():
-        console, printed = stdout(), table(columns, rows := list(rows))
-        if turn and console.measure(printed, options=console.options.update(width=10_000)).maximum > console.width:
-            columns, *rows = zip(columns, *rows, strict=True)
-            printed = table(columns, rows)
+        rows = list(rows)
+        console, printed = stdout(), table(columns, rows)
+        if turn:
+            unlimited = console.options.update(width=10_000)
+            if console.measure(printed, options=unlimited).maximum > console.width:
+                columns, *rows = zip(columns, *rows, strict=True)
+                printed = table(columns, rows)
         console.print(printed)
         return
     for row in (columns, *rows):

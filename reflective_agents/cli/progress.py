@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TypeAlias
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -83,11 +84,14 @@ class Progress:
             f"tokens {self.cost['total_tokens']:,}/{limits.max_total_tokens:,}",
             f"{seconds:.1f}/{limits.max_seconds:,.0f} s",
         ]
-        if self.cost["cost"] or limits.max_cost:
-            parts.append(f"${self.cost['cost']:,.4f}" + (f"/{limits.max_cost:g}" if limits.max_cost else ""))
+        if limits.max_cost:
+            parts.append(f"${self.cost['cost']:,.4f}/{limits.max_cost:g}")
+        elif self.cost["cost"]:
+            parts.append(f"${self.cost['cost']:,.4f}")
         for name, done in (("expansions", self._expansions), ("rounds", max(self.rounds, default=0))):
-            if hasattr(limits, f"max_{name}"):
-                parts.insert(0, f"{name} {done}/{getattr(limits, f'max_{name}')}")
+            most = getattr(limits, f"max_{name}", None)
+            if most is not None:
+                parts.insert(0, f"{name} {done}/{most}")
         return "  ".join(parts)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -115,7 +119,10 @@ def details(event: Event) -> dict[str, Json]:
 
 def line(event: Event) -> str:
     """Format an event as one plain line."""
-    parts = (f"{key}={_value(value)}" for key, value in details(event).items() if value != {} and key != "stats")
+    parts: list[str] = []
+    for key, value in details(event).items():
+        if value != {} and key != "stats":
+            parts.append(f"{key}={_value(value)}")
     return one_line(f"{event['event']}: {', '.join(parts)}")
 
 
@@ -127,8 +134,8 @@ def _value(value: Json) -> str:
 
 def as_table(rounds: Mapping[int, Mapping[str, Json]]) -> tuple[list[str], list[list[Json]]]:
     """Return the columns and rows of a table of rounds: a column for everything reported of any of them."""
-    columns = list(dict.fromkeys(key for row in rounds.values() for key in row))
-    return columns, [[row.get(key) for key in columns] for row in rounds.values()]
+    columns = list(dict.fromkeys(chain.from_iterable(rounds.values())))
+    return columns, [list(map(row.get, columns)) for row in rounds.values()]
 
 
 def tree_view(progress: Progress, height: int) -> Tree:
@@ -137,17 +144,18 @@ def tree_view(progress: Progress, height: int) -> Tree:
     chosen = _choose(nodes, height)
     branches: dict[str | None, Tree] = {}
     shown = Counter(nodes[node_id]["parent_id"] for node_id in chosen)
-    for node_id in (node_id for node_id in nodes if node_id in chosen):
-        label = _label(nodes[node_id], progress, progress.children[node_id] - shown[node_id])
-        parent = branches.get(nodes[node_id]["parent_id"])
-        branches[node_id] = parent.add(label) if parent else Tree(label)
+    for node_id, node in nodes.items():
+        if node_id in chosen:
+            label = _label(node, progress, progress.children[node_id] - shown[node_id])
+            parent = branches.get(node["parent_id"])
+            branches[node_id] = parent.add(label) if parent else Tree(label)
     return next(iter(branches.values()))
 
 
 def _choose(nodes: Mapping[str, Event], height: int) -> set[str]:
     # From the best node upwards: a node that is shown has all of its ancestors, or it would hang in the air.
     chosen: set[str] = set()
-    for best in sorted(nodes.values(), key=lambda node: (not node["solved"], -(node["score"] or 0))):
+    for best in sorted(nodes.values(), key=_rank):
         path: list[str] = []
         current: str | None = best["id"]
         while current is not None and current not in chosen and len(chosen) + len(path) <= height:
@@ -158,6 +166,11 @@ def _choose(nodes: Mapping[str, Event], height: int) -> set[str]:
         if len(chosen) == height:
             break
     return chosen or {next(iter(nodes))}
+
+
+def _rank(node: Event) -> tuple[bool, float]:
+    """Sort solved nodes first, then by their scores."""
+    return not node["solved"], -(node["score"] or 0)
 
 
 def _label(node: Event, progress: Progress, hidden: int) -> Text:

@@ -34,7 +34,10 @@ def rescore_run(folder: str, dataset: str | None, scorer: str | None = None) -> 
 
     done = asyncio.run(run())
     print_table(("figure", "value"), facts(done.after))
-    named = f": {', '.join(done.changed[:SHOWN])}{' ...' if len(done.changed) > SHOWN else ''}" if done.changed else ""
+    named = ""
+    if done.changed:
+        more = " ..." if len(done.changed) > SHOWN else ""
+        named = f": {', '.join(done.changed[:SHOWN])}{more}"
     say(f"{len(done.changed)} of {done.after['finished']} results have other scores now{named}")
     say(f"correct: {done.before['correct']} before, {done.after['correct']} now")
     return 0

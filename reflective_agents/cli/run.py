@@ -91,9 +91,12 @@ async def _advance(request: Request, done: Run) -> None:
         done.choice = await check(context, request.settings)
     async with open_saver() as saver:
         graph = load(request.strategy, saver)
-        done.thread = request.thread or (
-            await last_unfinished(graph, saver) if request.resume else new_name(request.strategy)
-        )
+        if request.thread:
+            done.thread = request.thread
+        elif request.resume:
+            done.thread = await last_unfinished(graph, saver)
+        else:
+            done.thread = new_name(request.strategy)
         async with lock_thread(saver, done.thread):
             await _run_on(request, done, graph, saver)
 
@@ -216,13 +219,17 @@ def _start(request: Request, state: StateSnapshot) -> Any:
 
 def _begin(request: Request, done: Run, context: Context, state: StateSnapshot) -> Progress:
     """Say what runs where, and take in what a resumed run has already told."""
-    how = "resumed" if request.resume else "continued" if exists(state) else "new"
+    how = "continued" if exists(state) else "new"
+    if request.resume:
+        how = "resumed"
+    say(f"{request.strategy} on thread {done.thread} ({how})")
     assert done.choice is not None
-    for text in (f"{request.strategy} on thread {done.thread} ({how})", *done.choice.lines()):
+    for text in done.choice.lines():
         say(text)
     progress = Progress(context)
-    for event in replay(state.values) if request.resume else ():
-        progress.add(event)
+    if request.resume:
+        for event in replay(state.values):
+            progress.add(event)
     return progress
 
 
@@ -230,10 +237,11 @@ def _note_result(done: Run, graph: Graph, state: StateSnapshot) -> None:
     """Note what has become of the run."""
     channels = graph.output_channels
     names = [channels] if isinstance(channels, str) else channels
+    values = state.values
     shown = [name for name in names if name not in ("messages", "structured_response")]
-    done.result = {name: plain(state.values.get(name)) for name in shown}
-    if state.values.get("answer") and (data := state.values.get("structured_response")) is not None:
-        done.result["structured_response"] = data
+    done.result = {name: plain(values.get(name)) for name in shown}
+    if values.get("answer") and values.get("structured_response") is not None:
+        done.result["structured_response"] = values["structured_response"]
     done.asks = state.interrupts[0].value if state.interrupts else None
     done.resumable = unfinished(state)
 

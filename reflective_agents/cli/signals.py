@@ -28,7 +28,8 @@ def run_until_signal(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
         KeyboardInterrupt: if a signal came, even if the coroutine had ended by then.
     """
     stop = _Stop()
-    before = {number: signal.getsignal(number) for number in ENDINGS if signal.getsignal(number) != signal.SIG_IGN}
+    handlers = {number: signal.getsignal(number) for number in ENDINGS}
+    before = {number: handler for number, handler in handlers.items() if handler != signal.SIG_IGN}
 
     async def cancellable() -> T:
         stop.task = asyncio.current_task()
@@ -82,7 +83,10 @@ class _Stop:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.came = True
-        if self.task is None or (loop := self.task.get_loop()).is_closed() or loop.time() < self._not_before:
+        if self.task is None:
+            return
+        loop = self.task.get_loop()
+        if loop.is_closed() or loop.time() < self._not_before:
             return
         self._not_before = loop.time() + PATIENCE
         loop.call_soon_threadsafe(self.task.cancel)

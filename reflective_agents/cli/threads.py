@@ -192,7 +192,9 @@ def _thread_of(config: RunnableConfig) -> str:
 
 async def recent(saver: Saver, strategy: str | None = None) -> list[tuple[str, str]]:
     """Return names and strategies of the threads of this command, the most recently used first."""
-    inputs = {"source": "input", **({"strategy": strategy} if strategy else {})}
+    inputs = {"source": "input"}
+    if strategy:
+        inputs["strategy"] = strategy
     names: dict[str, str] = {}
     with _damage("a thread"):
         async for saved in saver.alist(None, filter=inputs):

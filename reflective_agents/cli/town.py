@@ -48,9 +48,11 @@ def town(request: TownRequest) -> int:
         if request.opening is not None or request.resume or request.settings:
             raise Misuse("--show plays nothing: leave out what the day is played with, or --show")
         return _show(request)
-    opening = (
-        None if request.resume else request.opening or load_town(request.settings.get("town", "lindenhof")).opening
-    )
+    opening = request.opening
+    if request.resume:
+        opening = None
+    elif not opening:
+        opening = load_town(request.settings.get("town", "lindenhof")).opening
     code = run(Request(STRATEGY, opening, request.settings, request.thread, request.resume, as_json=request.as_json))
     if request.html is not None and code == 0:
         _write_page(request, asyncio.run(_read(request.thread)))

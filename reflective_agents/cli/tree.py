@@ -111,7 +111,10 @@ async def strategy_of(saver: Saver, thread: str) -> str:
 async def _latest(saver: Saver) -> tuple[str, str]:
     """Name and strategy of the latest thread that holds a tree."""
     for name, strategy in await recent(saver):
-        if strategy in strategy_names() and "tree" in (graph := load(strategy, saver)).channels:
+        if strategy not in strategy_names():
+            continue
+        graph = load(strategy, saver)
+        if "tree" in graph.channels:
             state = await graph.aget_state(config_of(name))
             if exists(state) and state.values.get("tree"):
                 return name, strategy

@@ -28,6 +28,7 @@ from reflective_agents.evals.tuning import Parts, Runner, Words, are_written, sh
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.prices import table_of
@@ -140,11 +141,7 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
             raise Misuse("tuning begins with the prompts as they are shipped: leave --prompts out")
         if context.experience is not None:
             raise Misuse("what runs learn would change what the prompts are measured by: leave --experience out")
-        author = get_model(
-            tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT, call_timeout=context.call_timeout
-        )
-        if tuning.max_total_cost is not None:
-            await check_price(author, table_of(context.prices), required=True)
+        author = await _author(tuning, context)
         budget = Budget(tuning.budget_tokens, tuning.max_total_cost)
         async with open_store(context) as store:
             graph = load(tuning.strategy, store=store)
@@ -169,6 +166,16 @@ async def _tune(tuning: Tuning, parts: Parts) -> bool:
                 return True
     finally:
         await close_models()
+
+
+async def _author(tuning: Tuning, context: Context) -> BaseChatModel:
+    """Return the model that writes prompts."""
+    author = get_model(
+        tuning.author or context.model, max_answer_tokens=LONGEST_PROMPT, call_timeout=context.call_timeout
+    )
+    if tuning.max_total_cost is not None:
+        await check_price(author, table_of(context.prices), required=True)
+    return author
 
 
 @contextmanager

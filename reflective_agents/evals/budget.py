@@ -157,15 +157,17 @@ class Budget:
     def _check(self, tokens: int, nano: int) -> None:
         """Notice that a call does not fit, however those in flight turn out."""
         for name, needed in (("budget_tokens", tokens), ("max_total_cost", nano)):
-            most, spent, unit = self._most[name], self._spent[name], NANO if name.endswith("cost") else 1
+            most, spent = self._most[name], self._spent[name]
             if most is not None and self.reached is None and spent + max(needed, 1) > most:
+                unit = NANO if name == "max_total_cost" else 1
                 self.reached = Limit(name=name, most=most / unit, spent=spent / unit, needed=needed / unit)
 
     def _is_held_up(self, needed: dict[str, int]) -> bool:
-        return any(
-            most is not None and self._spent[name] + self._held[name] + needed[name] > most
-            for name, most in self._most.items()
-        )
+        for name, taken in self.total().items():
+            most = self._most[name]
+            if most is not None and taken + needed[name] > most:
+                return True
+        return False
 
     @staticmethod
     def _add(amounts: dict[str, int], more: dict[str, int]) -> None:

@@ -1,7 +1,7 @@
 """Two or more runs side by side, on the tasks they share; the first is what the others are compared with."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain
 from statistics import fmean
 
 from typing_extensions import TypedDict
@@ -72,19 +72,22 @@ def compare(runs: Sequence[Run]) -> Comparison:
     if len(runs) < 2:
         raise Misuse("there is nothing to compare: name two runs or more")
     keyed = [_measured(results) for _, _, results in runs]
-    shared = [key for key in keyed[0] if all(key in other for other in keyed[1:])]
-    if not shared:
+    in_all = set.intersection(*map(set, keyed))
+    if not in_all:
         raise Misuse("the runs share no measured task: compare runs on the same data set")
-    rows = [[results[key] for key in shared] for results in keyed]
+    shared = [key for key in keyed[0] if key in in_all]
     # Figures of two scorers are no difference between the runs.
     settings = _differing([{**about["settings"], "scorer": about.get("scorer")} for _, about, _ in runs])
+    columns: list[Column] = []
+    first: list[Result] | None = None
+    for (name, about, _), differing, measured in zip(runs, settings, keyed, strict=True):
+        results = [measured[key] for key in shared]
+        columns.append(_column(name, about["strategy"], differing, results, first))
+        first = first or results
     return {
         "shared": len(shared),
-        "not_shared": len({key for results in keyed for key in results}) - len(shared),
-        "runs": [
-            _column(name, about["strategy"], differing, results, rows[0] if results is not rows[0] else None)
-            for (name, about, _), differing, results in zip(runs, settings, rows, strict=True)
-        ],
+        "not_shared": len(set().union(*keyed)) - len(shared),
+        "runs": columns,
     }
 
 
@@ -96,14 +99,23 @@ def mcnemar(wins: int, losses: int) -> float:
 
 
 def _measured(results: Mapping[str, Result]) -> dict[tuple[str, str, str | None], Result]:
-    measured = [result for result in results.values() if result["correct"] is not None]
-    return {(result["id"], result["question"], result["gold"]): result for result in measured}
+    measured: dict[tuple[str, str, str | None], Result] = {}
+    for result in results.values():
+        if result["correct"] is not None:
+            measured[result["id"], result["question"], result["gold"]] = result
+    return measured
 
 
 def _differing(settings: Sequence[JsonObject]) -> list[JsonObject]:
-    names = [name for name in settings[0] if all(name in each for each in settings)]
-    differ = [name for name in names if any(a[name] != b[name] for a, b in pairwise(settings))]
-    return [{name: each[name] for name in differ} for each in settings]
+    """Leave of each run's settings those that all have, and that are not the same in all."""
+    in_all = set.intersection(*map(set, settings))
+    differing: list[JsonObject] = [{} for _ in settings]
+    for name in settings[0]:
+        values = [each[name] for each in settings] if name in in_all else []
+        if any(value != values[0] for value in values):
+            for each, value in zip(differing, values, strict=True):
+                each[name] = value
+    return differing
 
 
 def _column(
@@ -128,16 +140,15 @@ def _versus(results: list[Result], first: list[Result]) -> Versus:
     changes = [bool(here["correct"]) - bool(there["correct"]) for here, there in pairs]
     wins, losses = changes.count(1), changes.count(-1)
     measured = [(here, there) for here, there in pairs if here["usage"] and there["usage"]]
-    costs = {
-        name: [cost_of(here, name) - cost_of(there, name) for here, there in measured]
-        for name in spent_on([result for pair in measured for result in pair])
-    }
+    costs: dict[str, Difference] = {}
+    for name in spent_on(list(chain.from_iterable(measured))):
+        costs[name] = _difference([cost_of(here, name) - cost_of(there, name) for here, there in measured])
     return {
         "wins": wins,
         "losses": losses,
         "p_value": mcnemar(wins, losses),
         "accuracy": _difference(changes),
-        "cost": {name: _difference(values) for name, values in costs.items()},
+        "cost": costs,
     }
 
 

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
@@ -62,22 +63,22 @@ def write_figures(folder: Path, publication: Publication) -> list[Path]:
         files += [_write_curve(folder / f"curve-{amount}", publication, amount) for amount in publication.curves]
     except OSError as error:
         raise Misuse(f"--figures: {folder} cannot be written ({error.strerror or error})") from error
-    return [file for written in files for file in written]
+    return list(chain.from_iterable(files))
 
 
 def _write_table(file: Path, publication: Publication) -> list[Path]:
     columns, rows = publication.columns, publication.rows
     _write_csv(file.with_suffix(".csv"), publication.caption, [columns, *rows])
-    cells = [["\n".join(wrap(cell, LONGEST)) for cell in row] for row in (columns, *rows)]
-    widths = [max(len(line) for row in cells for line in row[number].split("\n")) + 2 for number in range(len(columns))]
+    cells = list(map(_wrapped, (columns, *rows)))
+    widths = list(map(_width, zip(*cells, strict=True)))
     heights = [1 + max(cell.count("\n") for cell in row) for row in cells]
-    width, height = max(sum(widths) * 0.085, 6), (sum(heights) + len(heights) * 0.5) * 0.18
-    figure, axes = _empty(width, height, publication.caption, margin=(0.15, 0.1))
+    tall = sum(heights) + len(heights) * 0.5
+    width = max(sum(widths) * 0.085, 6)
+    figure, axes = _empty(width, tall * 0.18, publication.caption, margin=(0.15, 0.1))
     axes.axis("off")
     table = axes.table(cells, loc="center", cellLoc="left", colWidths=[width / sum(widths) for width in widths])
     table.auto_set_font_size(False)
     table.set_fontsize(9)
-    tall = sum(heights) + len(heights) * 0.5
     for (row, _), cell in table.get_celld().items():
         cell.set_height((heights[row] + 0.5) / tall)
         cell.set_edgecolor("#cccccc")
@@ -88,20 +89,28 @@ def _write_table(file: Path, publication: Publication) -> list[Path]:
     return [file.with_suffix(".csv"), *_save(figure, file, publication.caption)]
 
 
+def _wrapped(row: Sequence[str]) -> list[str]:
+    return ["\n".join(wrap(cell, LONGEST)) for cell in row]
+
+
+def _width(column: Sequence[str]) -> int:
+    """Return the width of a column in characters, with a margin."""
+    lines = "\n".join(column).split("\n")
+    return max(map(len, lines)) + 2
+
+
 def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path]:
-    rows = [
-        [name, *(f"{value:.10g}" for value in point)]
-        for name, points in zip(publication.runs, publication.curves[amount], strict=True)
-        for point in points
-    ]
+    curves = list(zip(publication.runs, publication.curves[amount], strict=True))
+    rows = [["run", amount, "share_correct", "low", "high"]]
+    for name, points in curves:
+        for point in points:
+            rows.append([name, *(f"{value:.10g}" for value in point)])
+    most = max((point[0] for point in chain.from_iterable(publication.curves[amount])), default=1)
     csv_file = file.with_suffix(file.suffix + ".csv")
-    _write_csv(csv_file, publication.caption, [["run", amount, "share_correct", "low", "high"], *rows])
+    _write_csv(csv_file, publication.caption, rows)
     figure, axes = _empty(7, 4, publication.caption, margin=(0.7, 0.55))
-    most = max((point[0] for points in publication.curves[amount] for point in points), default=1)
-    for name, points in zip(publication.runs, publication.curves[amount], strict=True):
-        # A step holds up to the next one, and the last to the end.
-        spent = [0.0, *(point[0] for point in points), most]
-        share, low, high = ([0.0, *line, line[-1] if line else 0.0] for line in _lines(points))
+    for name, points in curves:
+        spent, share, low, high = _steps(points, most)
         [drawn] = axes.step(spent, share, where="post", label=name)
         axes.fill_between(spent[1:], low[1:], high[1:], step="post", alpha=0.15, color=drawn.get_color())
     axes.set_xlabel(AXES.get(amount, amount))
@@ -114,9 +123,15 @@ def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path
     return [csv_file, *_save(figure, file, publication.caption)]
 
 
-def _lines(points: Sequence[Point]) -> tuple[list[float], list[float], list[float]]:
-    """Return shares, lower and upper bounds; a run that solves nothing has none, and stays at 0."""
-    return [point[1] for point in points], [point[2] for point in points], [point[3] for point in points]
+def _steps(points: Sequence[Point], most: float) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Return amounts, shares, lower and upper bounds of a line that begins at 0.
+
+    A step holds up to the next one, and the last to the end. A run that solves nothing stays at 0.
+    """
+    drawn: list[Point] = [(0.0, 0.0, 0.0, 0.0), *points]
+    _, *last = drawn[-1]
+    spent, share, low, high = zip(*drawn, (most, *last), strict=True)
+    return list(spent), list(share), list(low), list(high)
 
 
 def _empty(width: float, height: float, caption: str, margin: tuple[float, float]) -> "tuple[Figure, Axes]":

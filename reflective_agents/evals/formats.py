@@ -116,8 +116,7 @@ class HumanEval(Format):
 
     def task(self, number: int) -> Task:
         """Return the task with its tests."""
-        fields = ("task_id", "prompt", "entry_point")
-        return read_task({**{name: getattr(self, name) for name in fields}, "test": self.test})
+        return read_task(self.model_dump(include={"task_id", "prompt", "entry_point", "test"}))
 
 
 class Mbpp(Format):
@@ -201,8 +200,8 @@ class Blocksworld(Format):
 
     def task(self, number: int) -> Task:
         """Return the blocks, the goal, and the plan if there is one."""
-        facts = {"init": self.init, "goal": self.goal, "gold_plan": self.gold_plan}
-        task = read_blocks({"id": self.id or str(number), **({"raw": self.raw} if self.raw else facts)})
+        fields = {"raw"} if self.raw else {"init", "goal", "gold_plan"}
+        task = read_blocks({"id": self.id or str(number), **self.model_dump(include=fields)})
         Blocks().start(task)  # refuses what makes no sense
         return task
 
@@ -314,10 +313,12 @@ def as_row(row: Row) -> Row:
 def _the_text(named: JsonObject, what: str, *usual: str) -> str:
     """Return the one text among named values: that of a usual name, else the only one."""
     texts = {name: str(value) for name, value in named.items() if isinstance(value, str | int | float)}
-    candidates = [texts[name] for name in usual if name in texts] or list(texts.values())
-    if not candidates or (len(texts) > 1 and not texts.keys() & set(usual)):
-        raise Misuse(f"{what}: expected is one text, or one named {' or '.join(usual)}; there are {', '.join(named)}")
-    return candidates[0]
+    for name in usual:
+        if name in texts:
+            return texts[name]
+    if len(texts) == 1:
+        return texts.popitem()[1]
+    raise Misuse(f"{what}: expected is one text, or one named {' or '.join(usual)}; there are {', '.join(named)}")
 
 
 def _last_user_text(messages: list[JsonObject]) -> str:
@@ -329,8 +330,10 @@ def _last_user_text(messages: list[JsonObject]) -> str:
 
 def as_langsmith(task: Task) -> JsonObject:
     """Return a task as an example of LangSmith; what an environment knows of it becomes its metadata."""
-    outputs = {"outputs": {"answer": task["gold"]}} if "gold" in task else {}
-    return {"id": task["id"], "inputs": {"question": task["question"]}} | outputs | _metadata(task)
+    example: JsonObject = {"id": task["id"], "inputs": {"question": task["question"]}}
+    if "gold" in task:
+        example["outputs"] = {"answer": task["gold"]}
+    return example | _metadata(task)
 
 
 def as_inspect(task: Task) -> JsonObject:

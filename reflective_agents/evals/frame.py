@@ -1,18 +1,17 @@
 """Results as a data frame: a Parquet file with one row per task, which pandas, Polars, DuckDB and R read."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reflective_agents.evals.results import About, Result
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.json_types import JsonObject
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import NOTHING_SPENT
-
-T = TypeVar("T")
 
 
 class Exported(NamedTuple):
@@ -48,8 +47,9 @@ def write_frame(file: Path, runs: Iterable[Exported]) -> None:
     Raises:
         Misuse: if it cannot be written.
     """
-    rows = [row for run in runs for row in _rows(run)]
-    scores = sorted({name for row in rows for name in row if name.startswith("score_")})
+    rows = list(chain.from_iterable(map(_rows, runs)))
+    names = set().union(*rows)
+    scores = sorted(name for name in names if name.startswith("score_"))
     flat = _RUN | _TASK | _OUTCOME | _USAGE | {"cached_calls": int} | dict.fromkeys(scores, float)
     fields = [pa.field(name, _TYPES[kind]) for name, kind in flat.items()]
     attempt = pa.struct([pa.field(name, _TYPES[kind]) for name, kind in _ATTEMPT.items()])
@@ -66,13 +66,20 @@ def _rows(run: Exported) -> Iterator[JsonObject]:
     model = about["settings"].get("model")
     for result in run.results:
         row: JsonObject = {"run": run.name, **fixed, "model": None if model is None else str(model)}
-        row |= {name: result.get(name) for name in _TASK} | (result["outcome"] or {}) | (result["usage"] or {})
-        row |= {f"score_{name}": score for name, score in result["scores"].items()}
-        row |= {"seconds": result["seconds"], "cached_calls": result.get("cached_calls", 0)}
-        trials = [{name: _plain(trial.get(name)) for name in _ATTEMPT} for trial in result["trials"]]
-        yield {name: _plain(value) for name, value in row.items()} | {"trials": trials}
+        row.update(result["outcome"] or {})
+        row.update(result["usage"] or {})
+        row.update((name, result.get(name)) for name in _TASK)  # after the usage: it has seconds of its own
+        row.update((f"score_{name}", score) for name, score in result["scores"].items())
+        row["cached_calls"] = result.get("cached_calls", 0)
+        row = _plain(row)
+        row["trials"] = [_plain({name: trial.get(name) for name in _ATTEMPT}) for trial in result["trials"]]
+        yield row
 
 
-def _plain(value: T) -> T | str:
+def _plain(row: JsonMapping) -> JsonObject:
     """Replace lone surrogates, which no file can hold."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    plain = dict(row)
+    for name, value in row.items():
+        if isinstance(value, str):
+            plain[name] = value.encode("utf-8", "replace").decode()
+    return plain

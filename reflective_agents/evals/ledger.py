@@ -40,9 +40,16 @@ class Ledger:
         with open(self._file, "rb", closefd=False) as stream:
             stream.seek(0)
             lines = [line for line in stream.read().split(b"\n") if line]
-        amounts = [amount for line in lines if (amount := _amounts(line))]
-        self.unreadable = len(lines) - len(amounts)
-        return {name: sum(amount[name] for amount in amounts) for name in UNITS}
+        total = dict.fromkeys(UNITS, 0)
+        self.unreadable = 0
+        for line in lines:
+            amounts = _amounts(line)
+            if amounts is None:
+                self.unreadable += 1
+                continue
+            for name in UNITS:
+                total[name] += amounts[name]
+        return total
 
     def add(self, amounts: dict[str, int]) -> None:
         """Append amounts. The line begins with a line break, which ends one that was half written.

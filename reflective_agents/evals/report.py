@@ -1,12 +1,13 @@
 """The results of runs as one page of HTML that needs nothing else: no network, no server, no other file."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from reflective_agents.evals.page import Cell, Point, ResultsPicture, TaskRow, results_page
 from reflective_agents.evals.results import Result
-from reflective_agents.evals.summary import Cost, Summary, cost_of, spent_on, wilson
+from reflective_agents.evals.summary import Cost, Spread, Summary, cost_of, spent_on, wilson
 from reflective_agents.evals.transcripts import Transcript, read_transcript
 
 POINTS = 60
@@ -44,8 +45,8 @@ def page_of_runs(
         settings: What was set.
         runs: The runs.
     """
-    by_task = [{result["id"]: result for result in run.results} for run in runs]
-    ids = dict.fromkeys(task for results in by_task for task in results)
+    by_task = list(map(_by_task, runs))
+    ids = dict.fromkeys(chain.from_iterable(by_task))
     tasks = [_listed([results.get(task) for results in by_task]) for task in ids]
     picture = ResultsPicture(
         title=title,
@@ -59,9 +60,14 @@ def page_of_runs(
     return results_page(picture, _transcripts(tasks, by_task, runs))
 
 
+def _by_task(run: RunResults) -> dict[str, Result]:
+    return {result["id"]: result for result in run.results}
+
+
 def _listed(results: Sequence[Result | None]) -> TaskRow:
-    first = next(result for result in results if result)
-    cells = [result and _cell(result) for result in results]
+    """Return the row of a task from its result in each run, of which one has it at least."""
+    first = next(filter(None, results))
+    cells = [_cell(result) if result else None for result in results]
     return TaskRow(id=first["id"], question=first["question"], gold=first["gold"], cells=cells)
 
 
@@ -88,11 +94,18 @@ def _transcripts(
     tasks: Sequence[TaskRow], by_task: Sequence[Mapping[str, Result]], runs: Sequence[RunResults]
 ) -> Iterator[tuple[Cell, Transcript]]:
     """Yield the transcripts with their cells, those of wrong answers first."""
-    for task in sorted(tasks, key=lambda task: all(cell and cell["correct"] for cell in task["cells"])):
+    for task in sorted(tasks, key=_is_right_everywhere):
         for cell, results, run in zip(task["cells"], by_task, runs, strict=True):
-            location = results[task["id"]].get("transcript") if cell else None
-            if cell and location and run.folder and (read := read_transcript(run.folder, location, task["id"])):
-                yield cell, read
+            if not cell or not run.folder:
+                continue
+            location = results[task["id"]].get("transcript")
+            transcript = read_transcript(run.folder, location, task["id"]) if location else None
+            if transcript:
+                yield cell, transcript
+
+
+def _is_right_everywhere(task: TaskRow) -> bool:
+    return all(cell and cell["correct"] for cell in task["cells"])
 
 
 def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
@@ -100,13 +113,20 @@ def curves(runs: Sequence[Collection[Result]]) -> dict[str, list[list[Point]]]:
 
     A task counts from what it took on. Tasks that crashed, or were not solved, never count.
     """
-    measured = [[result for result in results if result["correct"] is not None] for results in runs]
+    measured = list(map(_measured, runs))
     if not all(measured):
         return {}
-    spent = spent_on([result for results in measured for result in results if result["usage"]])
-    drawn = {name: [_curve(name, results) for results in measured] for name in spent}
-    # Where all tasks took the same there is a step, and no curve.
-    return {name: curves for name, curves in drawn.items() if any(len(points) > 1 for points in curves)}
+    drawn: dict[str, list[list[Point]]] = {}
+    for name in spent_on([result for result in chain.from_iterable(measured) if result["usage"]]):
+        of_each = [_curve(name, results) for results in measured]
+        # Where all tasks took the same there is a step, and no curve.
+        if max(map(len, of_each)) > 1:
+            drawn[name] = of_each
+    return drawn
+
+
+def _measured(results: Collection[Result]) -> list[Result]:
+    return [result for result in results if result["correct"] is not None]
 
 
 def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
@@ -114,12 +134,10 @@ def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
     # Of tasks that have cost the same only the last counts: a step of the curve.
     last = {spent: count for count, spent in enumerate(solved, 1)}
     amounts = sorted(last)
-    drawn_at = (
-        amounts
-        if len(amounts) <= POINTS
-        else [amounts[(len(amounts) - 1) * at // (POINTS - 1)] for at in range(POINTS)]
-    )
-    return [(spent, last[spent] / len(measured), *wilson(last[spent], len(measured))) for spent in drawn_at]
+    if len(amounts) > POINTS:
+        end = len(amounts) - 1
+        amounts = [amounts[end * point // (POINTS - 1)] for point in range(POINTS)]
+    return [(spent, last[spent] / len(measured), *wilson(last[spent], len(measured))) for spent in amounts]
 
 
 def facts(summary: Summary) -> list[tuple[str, str]]:
@@ -130,21 +148,30 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("tasks", f"{summary['finished']:,} of {summary['tasks']:,}"),
         ("accuracy", _accuracy(summary)),
     ]
-    rows += [("correct if", summary["correct_if"])] if summary["correct_if"] else []
+    if summary["correct_if"]:
+        rows.append(("correct if", summary["correct_if"]))
     rows += [("note", note) for note in summary["notes"]]
     rows += _graded(summary)
     rows += [(f"mean {name}", f"{value:.1%}") for name, value in summary["scores"].items()]
     rows += [(f"correct after trial {number}", f"{share:.1%}") for number, share in enumerate(summary["trials"], 1)]
-    for name, spread in summary["cost"].items():
-        digits = (4, 2) if name == "cost" else (1, 0)
-        mean, middle = (f"{spread[which]:,.{digits[0]}f}" for which in ("mean", "median"))
-        text = f"mean {mean}, median {middle}, {spread['total']:,.{digits[1]}f} in total"
-        rows.append(("dollars per task" if name == "cost" else f"{name.replace('_', ' ')} per task", text))
-    rows += [("calls from the cache", f"{summary['cached_calls']:,}")] if summary["cached_calls"] else []
-    rows += [("calls of unknown price", f"{summary['unpriced_calls']:,}")] if summary["unpriced_calls"] else []
+    rows += [_spread(name, spread) for name, spread in summary["cost"].items()]
+    if summary["cached_calls"]:
+        rows.append(("calls from the cache", f"{summary['cached_calls']:,}"))
+    if summary["unpriced_calls"]:
+        rows.append(("calls of unknown price", f"{summary['unpriced_calls']:,}"))
     rows += [(f"ended as {status}", f"{count:,}") for status, count in summary["outcomes"].items()]
     rows += [(f"crashed with {kind}", f"{count:,}") for kind, count in summary["errors"].items()]
     return rows
+
+
+def _spread(name: str, spread: Spread) -> tuple[str, str]:
+    """Return what tasks took of something, in words."""
+    if name == "cost":
+        title, digits, digits_of_total = "dollars per task", 4, 2
+    else:
+        title, digits, digits_of_total = f"{name.replace('_', ' ')} per task", 1, 0
+    mean, middle = f"{spread['mean']:,.{digits}f}", f"{spread['median']:,.{digits}f}"
+    return title, f"mean {mean}, median {middle}, {spread['total']:,.{digits_of_total}f} in total"
 
 
 def _graded(summary: Summary) -> list[tuple[str, str]]:
@@ -152,8 +179,8 @@ def _graded(summary: Summary) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     if spent := summary["grading"]:
         dollars = f", {spent['cost']:,.4f} dollars" if spent["cost"] else ""
-        calls, tokens = (f"{spent[name]:,.0f}" for name in ("model_calls", "total_tokens"))
-        rows.append(("grading, not in the cost below", f"{calls} model calls, {tokens} tokens{dollars} in total"))
+        calls = f"{spent['model_calls']:,.0f} model calls, {spent['total_tokens']:,.0f} tokens"
+        rows.append(("grading, not in the cost below", f"{calls}{dollars} in total"))
     if agreement := summary["agreement"]:
         apart = agreement["only_judge"] + agreement["only_em"]
         alike = agreement["tasks"] - apart

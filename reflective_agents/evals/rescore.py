@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.registry import resolve_environment
-from reflective_agents.evals.results import Attempt, Result, Store, read_run
-from reflective_agents.evals.run import Scoring, fill_in, scored_by
+from reflective_agents.evals.description import scored_by
+from reflective_agents.evals.results import Attempt, Result, read_run
 from reflective_agents.evals.scorers import Scorer, ScorerLike, resolve_scorer
+from reflective_agents.evals.scoring import Scoring, fill_in
+from reflective_agents.evals.store import Store
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.state.context import Context
@@ -96,19 +98,18 @@ async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
     if result["correct"] is None and not scorer.measurable(task):
         return result
     correct = False if scorer.measurable(task) else None
-    new = cast(Result, {name: value for name, value in result.items() if name not in ("extracted", "grading")})
+    new = result.copy()
+    new.pop("extracted", None)
+    new.pop("grading", None)
     new["scores"], new["correct"] = {}, correct
     if result["answer"] is None or correct is None:
         return new
     scoring = Scoring(scorer, task)
     # A task with an outcome has crashed, if it has, only when its answer was scored.
     new["error"] = None if result["outcome"] else result["error"]
-    answers = {trial["answer"] for trial in result["trials"] if trial["answer"] is not None}
     try:
         await fill_in(new, scoring, result["answer"])
-        new["trials"] = _attempts(
-            result["trials"], {answer: await scoring.is_correct(answer) for answer in sorted(answers)}
-        )
+        new["trials"] = await _attempts(scoring, result["trials"])
     except (LimitReached, ModelFailed) as error:
         new["scores"], new["correct"] = {}, None
         new["error"] = redacted(f"{type(error).__name__}: {error}")
@@ -117,15 +118,17 @@ async def scored(scorer: Scorer, task: Task, result: Result) -> Result:
     return new
 
 
-def _attempts(trials: list[Attempt], right: Mapping[str, bool]) -> list[Attempt]:
+async def _attempts(scoring: Scoring, trials: list[Attempt]) -> list[Attempt]:
     """Return the trials with their new scores.
 
     Which of the earlier trials was the best is not stored: it is the last that was as correct then as the best.
     """
     attempts: list[Attempt] = []
-    for number, trial in enumerate(trials, 1):
-        best = [made for made in trials[:number] if made["correct"] == trial["best_correct"]][-1:] or [trial]
-        now, then = (right.get(made["answer"] or "", False) for made in (trial, best[0]))
+    last: dict[bool, Attempt] = {}
+    for trial in trials:
+        last[trial["correct"]] = trial
+        best = last.get(trial["best_correct"], trial)
+        now, then = await scoring.is_correct(trial["answer"]), await scoring.is_correct(best["answer"])
         attempts.append({**trial, "correct": now, "best_correct": then})
     return attempts
 

@@ -1,4 +1,4 @@
-"""What is known of each task of a run, and the folder in which it is kept.
+"""What is known of each task of a run, and how it is read from its folder; `evals.store` writes there.
 
     run.json               what was run: strategy, settings, data set, versions
     results.jsonl          one line a task, written as it ends
@@ -8,30 +8,22 @@ A line that was half written when the process was killed is dropped, and its tas
 task the later one counts.
 """
 
-import hashlib
 import json
-import os
-from contextlib import ExitStack
-from glob import escape
 from pathlib import Path
-from threading import Lock
-from typing import Any, BinaryIO, Literal, NotRequired, cast
+from typing import NotRequired, cast
 
-from filelock import FileLock, Timeout
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
-from reflective_agents.evals.transcripts import TRANSCRIPTS, Transcript, TranscriptSpan, packed
-from reflective_agents.state.context import Context
+from reflective_agents.evals.transcripts import TranscriptSpan
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
-from reflective_agents.state.settings import settings_of, strategy_names
 from reflective_agents.text.validation import in_plain_words
 
-RUN, RESULTS, LOCK = "run.json", "results.jsonl", "lock"
+RUN, RESULTS = "run.json", "results.jsonl"
 
 
 class Attempt(TypedDict):
@@ -92,7 +84,6 @@ class About(TypedDict):
 
 
 _RESULT, _ABOUT = TypeAdapter(Result), TypeAdapter(About)
-_SAME: tuple[Literal["strategy", "fingerprint"], ...] = ("strategy", "fingerprint")
 
 
 def empty_result(task: Task) -> Result:
@@ -126,107 +117,9 @@ def failed(result: Result) -> bool:
 def why_failed(result: Result) -> str:
     """Say why a task crashed, or its run failed; empty if neither."""
     outcome = result["outcome"]
-    return result["error"] or (outcome["reason"] if outcome and failed(result) else "")
-
-
-class Store:
-    """The folder of a run, open for writing; nobody else can write to it meanwhile.
-
-    Attributes:
-        about: What is run, as it was first said.
-        results: The results so far, by the id of the task.
-        close: Lets others write.
-    """
-
-    def __init__(self, folder: Path, about: About | None) -> None:
-        """Open a folder: a new one, or that of an earlier, interrupted run of the same. With None it must hold a
-        run, whichever.
-
-        Raises:
-            Misuse: if it holds another run, is in use, or cannot be written.
-        """
-        self._file = folder / RESULTS
-        self._turn = Lock()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as undo:
-                undo.enter_context(FileLock(folder / LOCK, blocking=False, thread_local=False))
-                self._open(folder, about, undo)
-                # Only if all has gone well; otherwise the lock is given back here.
-                self.close = undo.pop_all().close
-        except Timeout as error:
-            raise Misuse(f"{folder} is in use by another process: wait for it, or choose another --out") from error
-        except OSError as error:
-            raise Misuse(f"{folder} cannot be written ({error.strerror or error}): choose another --out") from error
-
-    def _open(self, folder: Path, about: About | None, undo: ExitStack) -> None:
-        self.about: About
-        self.results: dict[str, Result] = {}
-        if (folder / RUN).exists():
-            self.about, self.results = read_run(folder)
-            _check_same(folder, self.about, about or self.about)
-            whole = self._file.read_bytes().rfind(b"\n") + 1 if self._file.exists() else 0
-        elif self._file.exists() or about is None:
-            raise Misuse(f"{folder} holds {RESULTS} but no {RUN}: choose another --out")
-        else:
-            self.about, whole = about, 0
-            _write_at_once(folder / RUN, json.dumps(about, indent=2, ensure_ascii=False))
-        self._lines = undo.enter_context(self._file.open("ab"))
-        # Cuts a half-written line off, which would spoil the next one.
-        self._lines.truncate(whole)
-        self._transcripts = undo.enter_context((folder / TRANSCRIPTS).open("ab"))
-
-    def describe(self, about: About) -> None:
-        """Replace what is said of the run."""
-        self.about = about
-        _write_at_once(self._file.with_name(RUN), json.dumps(about, indent=2, ensure_ascii=False))
-
-    def append(self, result: Result, transcript: Transcript | None = None) -> None:
-        """Keep a result for good: it is on the disk when this returns, and its transcript before it. Blocks; threads
-        take turns.
-
-        Raises:
-            Misuse: if it cannot be written.
-        """
-        try:
-            with self._turn:
-                if transcript is not None:
-                    data = packed(transcript)
-                    # Before the result: one that points to nothing would be worse than a transcript that
-                    # nothing points to.
-                    result["transcript"] = [self._transcripts.tell(), len(data)]
-                    _flush(self._transcripts, data)
-                _flush(self._lines, json.dumps(result, ensure_ascii=True).encode() + b"\n")
-        except OSError as error:
-            raise Misuse(f"{self._file.parent} cannot be written ({error.strerror or error})") from error
-        self.results[result["id"]] = result
-
-
-def _flush(file: BinaryIO, data: bytes) -> None:
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def folder_of(about: About, parent: Path) -> Path:
-    """Return the folder of a run: the one that holds the same run already, whichever release began it, else a new
-    one. A neighbour that cannot be read is another run."""
-    folders = sorted(parent.glob(f"{escape(about['strategy'])}-{escape(about['dataset'])}-*"))
-    return next((folder for folder in folders if _holds(folder, about)), parent / name_of_run(about))
-
-
-def _holds(folder: Path, about: About) -> bool:
-    try:
-        return not _differences(read_about(folder), about)
-    except Misuse:
-        return False
-
-
-def name_of_run(about: About) -> str:
-    """Return the name of a run: its strategy, its data set, and a digest of all that tells it from others."""
-    scorer = [about["scorer"]] if "scorer" in about else []
-    text = json.dumps([about["strategy"], about["settings"], about["fingerprint"], *scorer], sort_keys=True)
-    return f"{about['strategy']}-{about['dataset']}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    if result["error"]:
+        return result["error"]
+    return outcome["reason"] if outcome and failed(result) else ""
 
 
 def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
@@ -241,8 +134,11 @@ def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
     except OSError as error:
         raise Misuse(f"the run in {folder} cannot be read ({error})") from error
     whole = data[: data.rfind(b"\n") + 1]
-    results = (_result(folder, number, line) for number, line in enumerate(whole.splitlines(), 1))
-    return about, {result["id"]: result for result in results}
+    results: dict[str, Result] = {}
+    for number, line in enumerate(whole.splitlines(), 1):
+        result = _result(folder, number, line)
+        results[result["id"]] = result
+    return about, results
 
 
 def read_about(folder: Path) -> About:
@@ -284,33 +180,6 @@ def _wrong(schema: TypeAdapter[About] | TypeAdapter[Result], value: JsonObject) 
     except ValidationError as error:
         for wrong in error.errors():
             if wrong["type"] != "missing":
-                return f"{'.'.join(map(str, wrong['loc']))}: {in_plain_words(wrong['msg'])}"
+                field = ".".join(map(str, wrong["loc"]))
+                return f"{field}: {in_plain_words(wrong['msg'])}"
     return ""
-
-
-def _check_same(folder: Path, stored: About, about: About) -> None:
-    """Refuse to mix two runs in one folder."""
-    if stored is not about and (differences := _differences(stored, about)):
-        raise Misuse(f"{folder} holds another run ({', '.join(differences)}): choose another --out")
-
-
-def _differences(stored: About, about: About) -> list[str]:
-    """Say in what two runs differ. A setting that was added since the earlier one had its default then."""
-    schema = settings_of(about["strategy"]) if about["strategy"] in strategy_names() else Context
-    before = schema.in_new_names(stored["settings"])
-    defaults = {name: field.default for name, field in schema.model_fields.items()}
-    pairs: dict[str, tuple[Any, Any]] = {name: (stored[name], about[name]) for name in _SAME}
-    pairs["scorer"] = stored.get("scorer"), about.get("scorer")
-    for name in {**before, **about["settings"]}:
-        pairs[name] = before.get(name, defaults.get(name)), about["settings"].get(name)
-    return [f"{name}: {old} there, {new} now" for name, (old, new) in pairs.items() if old != new]
-
-
-def _write_at_once(file: Path, text: str) -> None:
-    """Write a file so that it is there in full or not at all."""
-    partial = file.with_suffix(".partial")
-    with partial.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(file)

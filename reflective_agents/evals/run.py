@@ -6,12 +6,9 @@ import time
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from langgraph.graph.state import CompiledStateGraph
 
@@ -19,19 +16,17 @@ from reflective_agents.environments.base import Environment, Task
 from reflective_agents.environments.registry import resolve_environment
 from reflective_agents.evals.budget import SPENT, Budget, Cut
 from reflective_agents.evals.datasets import Dataset
-from reflective_agents.evals.results import About, Attempt, Result, Store, empty_result, failed
-from reflective_agents.evals.scorers import Score, Scorer, ScorerLike, name_of, resolve_scorer, with_form
+from reflective_agents.evals.description import about
+from reflective_agents.evals.results import Result, empty_result, failed
+from reflective_agents.evals.scorers import Scorer, ScorerLike, resolve_scorer, with_form
+from reflective_agents.evals.scoring import score
+from reflective_agents.evals.store import Store
 from reflective_agents.evals.summary import Summary, summarise
 from reflective_agents.evals.transcripts import Transcript, transcript_of
-from reflective_agents.graphs.trials import rank
 from reflective_agents.models.cache import Cache, caching
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.run import NOTHING_SPENT, Usage
 from reflective_agents.state.secrets import redacted
-from reflective_agents.state.trial import Trial
-from reflective_agents.text.structure import Json
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -187,9 +182,12 @@ async def attempt(
         result["error"] = redacted(f"{type(fault).__name__}: {fault}".rstrip(": "))
     elif fault is not None:
         raise fault
+    if not state:
+        return Finished(result, None)
     artefacts = graph.output_channels
-    names = iter([artefacts] if isinstance(artefacts, str) else artefacts)
-    return Finished(result, transcript_of(task["id"], state, names, graph.get_name(), context) if state else None)
+    if isinstance(artefacts, str):
+        artefacts = [artefacts]
+    return Finished(result, transcript_of(task["id"], state, artefacts, graph.get_name(), context))
 
 
 async def _fill(
@@ -205,7 +203,9 @@ async def _fill(
     knows_tasks = _knows_tasks(graph)
     question = task["question"] if knows_tasks else environment.request(task)
     messages = with_form(question, scorer, task, environment, context)
-    run_input: JsonObject = {"messages": messages, **({"task": task} if knows_tasks else {})}
+    run_input: JsonObject = {"messages": messages}
+    if knows_tasks:
+        run_input["task"] = task
     began = time.monotonic()
     try:
         state |= await graph.ainvoke(run_input, context=context, output_keys=graph.stream_channels_list)
@@ -218,130 +218,3 @@ async def _fill(
 @lru_cache(maxsize=8)
 def _knows_tasks(graph: Graph) -> bool:
     return "task" in graph.get_input_jsonschema().get("properties", {})
-
-
-async def score(result: Result, scorer: Scorer, task: Task, trials: Sequence[Trial] = ()) -> None:
-    """Fill in what the answer of a result is worth, and what those of its trials are: every trial, and the best one up
-    to each.
-
-    Raises:
-        LimitReached, ModelFailed: if a model that grades does not; then it is not known whether the answer is correct.
-    """
-    scoring = Scoring(scorer, task)
-    try:
-        if result["answer"] is not None and scorer.measurable(task):
-            await fill_in(result, scoring, result["answer"])
-        if result["correct"] is not None:
-            result["trials"] = await _attempts(scoring, trials)
-    except (LimitReached, ModelFailed):
-        result["correct"], result["trials"] = None, []
-        raise
-    finally:
-        if scoring.usage:
-            result["grading"] = scoring.usage
-
-
-async def fill_in(result: Result, scoring: "Scoring", answer: str) -> None:
-    """Fill in what an answer is worth."""
-    scored = await scoring.of(answer)
-    result["scores"], result["correct"] = scored.scores, await scoring.is_correct(answer)
-    if scored.extracted is not None and scored.extracted != answer:
-        result["extracted"] = scored.extracted
-
-
-class Scoring:
-    """Scores the answers to a task, each of them once.
-
-    Attributes:
-        usage: What models that graded have taken; None if none did.
-    """
-
-    def __init__(self, scorer: Scorer, task: Task) -> None:
-        self._scorer, self._task = scorer, task
-        self._scored: dict[str, Score] = {}
-        self.usage: Usage | None = None
-
-    async def of(self, answer: str) -> Score:
-        """Score an answer."""
-        if answer not in self._scored:
-            self._scored[answer] = scored = await self._scorer.score(self._task, answer)
-            if scored.usage:
-                self.usage = total(self.usage or NOTHING_SPENT, scored.usage)
-        return self._scored[answer]
-
-    async def is_correct(self, answer: str | None) -> bool:
-        """Return whether an answer is correct; none is not."""
-        return answer is not None and self._scorer.is_correct((await self.of(answer)).scores)
-
-
-def total(first: Usage, second: Usage) -> Usage:
-    """Add up what two parts have spent."""
-    return cast(Usage, {name: first[name] + second[name] for name in NOTHING_SPENT})  # type: ignore[literal-required]
-
-
-async def _attempts(scoring: Scoring, trials: Sequence[Trial]) -> list[Attempt]:
-    attempts: list[Attempt] = []
-    for number, trial in enumerate(trials, 1):
-        best = max(trials[:number], key=lambda made: (made["answer"] is not None, rank(made)))
-        attempts.append(
-            {
-                "answer": trial["answer"],
-                "solved": trial["solved"],
-                "correct": await scoring.is_correct(trial["answer"]),
-                "best_correct": await scoring.is_correct(best["answer"]),
-            }
-        )
-    return attempts
-
-
-def about(strategy: str, context: Context, dataset: Dataset, scorer: ScorerLike = None) -> About:
-    """Return what is run, as plain data. Of an object, such as a model, only its kind is kept."""
-    environment = resolve_environment(dataset.environment, unsafe_code=getattr(context, "unsafe_code", False))
-    values = {name: getattr(context, name) for name in type(context).model_fields}
-    settings = {
-        name: _plain(value) if isinstance(values[name], dict | list) else _scalar(value)
-        for name, value in context.model_dump().items()
-    }
-    libraries = ("reflective-agents", "langgraph", "langchain-core")
-    description: About = {
-        "strategy": strategy,
-        "settings": settings,
-        "dataset": dataset.name,
-        "environment": dataset.environment_name,
-        "fingerprint": dataset.fingerprint,
-        "tasks": len(dataset.tasks),
-        "versions": {"python": python_version(), **{name: _version(name) for name in libraries}},
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    return scored_by(description, scorer, resolve_scorer(scorer, environment, context), environment)
-
-
-def scored_by(description: About, scorer: ScorerLike, resolved: Scorer, environment: Environment) -> About:
-    """Return what was run with what scores its answers now; a measure of the environment's own needs no name."""
-    new = cast(About, {name: value for name, value in description.items() if name != "scorer"})
-    new["correct_if"] = resolved.correct_if
-    name = name_of(scorer)
-    if name is not None and not (name == "em" and environment.figure == "em"):
-        new["scorer"] = name
-    return new
-
-
-def _plain(value: Any) -> Json:
-    match value:
-        case dict():
-            return {str(name): _plain(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-        case _:
-            return _scalar(value)
-
-
-def _scalar(value: Any) -> Json:
-    return value if value is None or isinstance(value, str | int | float | bool) else type(value).__name__
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:  # run from a checkout
-        return "not installed"

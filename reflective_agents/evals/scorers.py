@@ -118,9 +118,12 @@ class Includes(Scorer):
     async def score(self, task: Task, answer: str) -> Score:
         """Look for the right answer in the normal form of the reply."""
         gold = normal_form(task.get("gold", ""))
+        if not gold:
+            return Score({"includes": 0.0})
         # Scripts without blanks between their words have no borders to look for.
         pattern = rf"(?<![a-z0-9\u00c0-\u024f/.-]){re.escape(gold)}(?![a-z0-9\u00c0-\u024f/.-])"
-        return Score({"includes": float(bool(gold) and re.search(pattern, normal_form(answer)) is not None)})
+        stands_there = re.search(pattern, normal_form(answer)) is not None
+        return Score({"includes": float(stands_there)})
 
 
 class Number(Scorer):
@@ -156,7 +159,8 @@ class Choice(Scorer):
     async def score(self, task: Task, answer: str) -> Score:
         """Compare the letter of the short answer with that of the right one."""
         extracted = letter_of(answer)
-        return Score({"choice": float(extracted != "" and extracted == letter_of(task.get("gold", "")))}, extracted)
+        correct = extracted != "" and extracted == letter_of(task.get("gold", ""))
+        return Score({"choice": float(correct)}, extracted)
 
     def measurable(self, task: Task) -> bool:
         """Return whether the right answer begins with a letter that stands alone."""
@@ -209,7 +213,9 @@ class Own(Scorer):
         self.function = function
         words = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
         name = getattr(function, "__name__", type(function).__name__)
-        self.correct_if = f"{name} gives it a score of 1{words and f' ({words})'}"
+        self.correct_if = f"{name} gives it a score of 1"
+        if words:
+            self.correct_if += f" ({words})"
 
     async def score(self, task: Task, answer: str) -> Score:
         """Call the function, in a thread unless it awaits.
@@ -218,11 +224,14 @@ class Own(Scorer):
             Misuse: if it returns something else than scores from 0 to 1.
         """
         function = self.function
-        awaits = inspect.iscoroutinefunction(function)
-        value: Any = function(answer, task) if awaits else await in_thread(lambda: function(answer, task))
-        value = await value if isinstance(value, Awaitable) else value
+        if inspect.iscoroutinefunction(function):
+            value: Any = function(answer, task)
+        else:
+            value = await in_thread(lambda: function(answer, task))
+        if isinstance(value, Awaitable):
+            value = await value
         scores = dict(value) if isinstance(value, Mapping) else {"score": value}
-        if "score" not in scores or not all(_is_score(each) for each in scores.values()):
+        if "score" not in scores or not all(map(_is_score, scores.values())):
             raise Misuse(
                 f'a scorer returns a bool, a score from 0 to 1, or a dict of scores with "score"; not {value!r}'
             )
@@ -245,8 +254,9 @@ ALIASES = {"exact": "em", "model_graded_qa": "judge"}
 
 def exact_match_of(environment: Environment, *, reads: bool) -> ByEnvironment:
     """Return the exact match of an environment that has its own, else that of open questions."""
-    has_own = environment.figure == PLAIN.figure
-    return ByEnvironment(environment, reads=reads) if has_own else ByEnvironment(PLAIN, reads=True)
+    if environment.figure == PLAIN.figure:
+        return ByEnvironment(environment, reads=reads)
+    return ByEnvironment(PLAIN, reads=True)
 
 
 def resolve_scorer(
@@ -267,7 +277,8 @@ def resolve_scorer(
         return scorer
     if scorer is not None and not isinstance(scorer, str):
         return Own(scorer)
-    reads = getattr(context, "environment", None) is None if reads is None else reads
+    if reads is None:
+        reads = getattr(context, "environment", None) is None
     name, _, model = (scorer or "").partition(":")
     match ALIASES.get(name, name):
         case "" if not model:
@@ -292,11 +303,11 @@ def resolve_scorer(
 
 def name_of(scorer: ScorerLike) -> str | None:
     """Return the name under which results keep a scorer; None for that of the environment."""
+    if scorer is None or scorer == "":
+        return None
     if isinstance(scorer, str):
         head, colon, rest = scorer.partition(":")
-        return f"{ALIASES.get(head, head)}{colon}{rest}" if scorer else None
-    if scorer is None:
-        return None
+        return f"{ALIASES.get(head, head)}{colon}{rest}"
     return getattr(scorer, "__name__", type(scorer).__name__)
 
 
@@ -308,5 +319,7 @@ def with_form(
     It stands apart, so that nobody looks up what it says. An environment says itself what an answer is.
     """
     is_open = environment is PLAIN and getattr(context, "environment", None) is None
-    told = scorer.form if is_open and scorer.measurable(task) else ""
-    return [*([("system", told)] if told else []), ("user", question)]
+    messages = [("user", question)]
+    if is_open and scorer.form and scorer.measurable(task):
+        messages.insert(0, ("system", scorer.form))
+    return messages

@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from reflective_agents.evals.results import About, Result
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.run import NOTHING_SPENT
 
 Cost = Literal["model_calls", "total_tokens", "seconds", "cost"]
 Interval = tuple[float, float]
@@ -80,7 +79,9 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
     """Count and average the results of a run, whether it has ended or not."""
     measured = [result for result in results if result["correct"] is not None]
     correct = sum(bool(result["correct"]) for result in measured)
-    outcomes = [result["outcome"]["status"] for result in results if result["outcome"]]
+    outcomes = Counter(result["outcome"]["status"] for result in results if result["outcome"])
+    errors = Counter(kind_of(result["error"]) for result in results if result["error"])
+    usages = [result["usage"] for result in results if result["usage"]]
     return {
         "strategy": about["strategy"],
         "settings": about["settings"],
@@ -94,15 +95,15 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
         "interval": wilson(correct, len(measured)) if measured else None,
         "scores": _scores(measured),
         "trials": curve(measured),
-        "outcomes": dict(Counter(outcomes).most_common()),
-        "errors": dict(Counter(kind_of(result["error"]) for result in results if result["error"]).most_common()),
+        "outcomes": dict(outcomes.most_common()),
+        "errors": dict(errors.most_common()),
         "cost": _cost(results),
         "correct_if": about.get("correct_if", ""),
         "grading": _grading(results),
         "agreement": _agreement(measured),
         "notes": [*_notes(measured), *_ungraded(results)],
         "cached_calls": sum(result.get("cached_calls", 0) for result in results),
-        "unpriced_calls": sum((result["usage"] or NOTHING_SPENT).get("unpriced_calls", 0) for result in results),
+        "unpriced_calls": sum(usage.get("unpriced_calls", 0) for usage in usages),
         "versions": about["versions"],
         "started": about["started"],
     }
@@ -126,12 +127,15 @@ def curve(measured: Sequence[Result]) -> list[float]:
 
     What counts is the best trial so far. A task that has ended stays as it is.
     """
-    made = [result["trials"] for result in measured]
-    longest = max(map(len, made), default=0)
-    return [
-        sum(trials[min(number, len(trials)) - 1]["best_correct"] for trials in made if trials) / len(measured)
-        for number in range(1, longest + 1)
-    ]
+    correct: Counter[int] = Counter()
+    longest = max((len(result["trials"]) for result in measured), default=0)
+    for result in measured:
+        trials = result["trials"]
+        if trials:
+            ended = [trials[-1]] * (longest - len(trials))
+            for number, trial in enumerate([*trials, *ended]):
+                correct[number] += trial["best_correct"]
+    return [correct[number] / len(measured) for number in range(longest)]
 
 
 GRADED: tuple[Literal["model_calls", "total_tokens", "cost"], ...] = ("model_calls", "total_tokens", "cost")
@@ -143,16 +147,15 @@ def _grading(results: Iterable[Result]) -> dict[str, float]:
 
 
 def _agreement(measured: Iterable[Result]) -> Agreement | None:
-    pairs = [
-        (result["scores"]["judge"] == 1, result["scores"]["em"] == 1)
-        for result in measured
-        if result["scores"].keys() >= {"judge", "em"}
-    ]
-    if not pairs:
+    counts: Counter[tuple[bool, bool]] = Counter()
+    for result in measured:
+        scores = result["scores"]
+        if "judge" in scores and "em" in scores:
+            counts[scores["judge"] == 1, scores["em"] == 1] += 1
+    if not counts:
         return None
-    counts = Counter(pairs)
     return {
-        "tasks": len(pairs),
+        "tasks": counts.total(),
         "both": counts[True, True],
         "only_judge": counts[True, False],
         "only_em": counts[False, True],
@@ -170,21 +173,29 @@ def _notes(measured: Sequence[Result]) -> list[str]:
 
 
 def _ungraded(results: Iterable[Result]) -> list[str]:
-    # Without an answer it was the task that crashed.
-    answered = [result for result in results if result["answer"] is not None and result["correct"] is None]
-    count = sum(result["error"] is not None for result in answered)
+    count = sum(map(_is_ungraded, results))
     return [f"{count:,} answers could not be graded; score them anew with --rescore"] if count else []
 
 
+def _is_ungraded(result: Result) -> bool:
+    # Without an answer it was the task that crashed.
+    return result["answer"] is not None and result["correct"] is None and result["error"] is not None
+
+
 def _scores(measured: Sequence[Result]) -> dict[str, float]:
-    names = dict.fromkeys(name for result in measured for name in result["scores"])
+    names: dict[str, None] = {}
+    for result in measured:
+        names |= dict.fromkeys(result["scores"])
     return {name: fmean(result["scores"].get(name, 0.0) for result in measured) for name in names}
 
 
 def _cost(results: Iterable[Result]) -> dict[str, Spread]:
     measured = [result for result in results if result["usage"]]
-    costs = {name: [cost_of(result, name) for result in measured] for name in spent_on(measured)}
-    return {name: Spread(total=sum(each), mean=fmean(each), median=median(each)) for name, each in costs.items()}
+    spreads: dict[str, Spread] = {}
+    for name in spent_on(measured):
+        costs = [cost_of(result, name) for result in measured]
+        spreads[name] = Spread(total=sum(costs), mean=fmean(costs), median=median(costs))
+    return spreads
 
 
 def spent_on(measured: Sequence[Result]) -> list[Cost]:

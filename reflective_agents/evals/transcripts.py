@@ -7,7 +7,7 @@ says where its own is. A file that ends in half a member is no harm, since no re
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -50,7 +50,7 @@ class Transcript(TypedDict):
 
 
 def transcript_of(
-    task: str, state: JsonMapping, artefacts: Iterator[str], strategy: str, context: Context
+    task: str, state: JsonMapping, artefacts: Iterable[str], strategy: str, context: Context
 ) -> Transcript:
     """Return the transcript of a run.
 
@@ -63,7 +63,7 @@ def transcript_of(
     """
     trials: list[Trial] = plain(state.get("trials") or [])
     day = town_picture(state) if state.get("day") and state.get("town") else None
-    left_out = _DRAWN | (_DAY if day else frozenset())
+    left_out = _DRAWN | _DAY if day else _DRAWN
     made = Transcript(
         id=task,
         messages=[_message(message) for message in state.get("messages") or []],

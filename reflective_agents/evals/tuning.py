@@ -243,20 +243,28 @@ def shipped(name: str) -> str:
     """
     if name not in templates():
         similar = ", ".join(similar_names(name, templates(), 3, 0.4))
-        raise Misuse(f"there is no prompt {name}: see docs/parts.md" + (f"; similar: {similar}" if similar else ""))
-    template = templates()[name]
-    first = template.messages[0] if isinstance(template, ChatPromptTemplate) else None
-    words = first.prompt if isinstance(first, SystemMessagePromptTemplate) else None
-    text = words.template if isinstance(words, PromptTemplate) else str(template)
+        hint = f"; similar: {similar}" if similar else ""
+        raise Misuse(f"there is no prompt {name}: see docs/parts.md{hint}")
+    text = _text_of(templates()[name])
     replacements({name: text})
     return text
+
+
+def _text_of(template: object) -> str:
+    match template:
+        case ChatPromptTemplate(messages=[SystemMessagePromptTemplate(prompt=PromptTemplate() as system), *_]):
+            return system.template
+        case _:
+            return str(template)
 
 
 def without_ends(prompt: str) -> tuple[str, str, str]:
     """Part a prompt into the placeholders that it begins with, its text, and those that it ends with: an author need
     not know of these, and small models take them for parts of the task."""
     parts = _ENDS.fullmatch(prompt)
-    return (parts[1], parts[2], parts[3]) if parts and parts[2] else ("", prompt, "")
+    if parts is None or not parts[2]:
+        return "", prompt, ""
+    return parts[1], parts[2], parts[3]
 
 
 async def tune(
@@ -287,13 +295,17 @@ async def tune(
     parted = {name: without_ends(shipped(name)) for name in names}
 
     def whole(candidate: Words) -> Words:
-        return {name: f"{parted[name][0]}{text}{parted[name][2]}" for name, text in candidate.items()}
+        prompts: Words = {}
+        for name, text in candidate.items():
+            before, _, after = parted[name]
+            prompts[name] = f"{before}{text}{after}"
+        return prompts
 
     async def write(prompt: str) -> str:
         context = runner.context
         settings = Context(prices=context.prices, call_timeout=context.call_timeout, max_seconds=LONGEST_CALL)
-        meter = Meter(settings, NOTHING_SPENT)
-        return (await request(author, [HumanMessage(prompt)], meter))[0].text
+        reply, *_ = await request(author, [HumanMessage(prompt)], Meter(settings, NOTHING_SPENT))
+        return reply.text
 
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(

@@ -104,7 +104,8 @@ class Process:
             # A line without an end is what a dying process has left.
             while (line := await self.process.stdout.readline()).endswith(b"\n"):
                 finished = Finished(**json.loads(line))
-                if (answer := self._waiting.get(finished.result["id"])) and not answer.done():
+                answer = self._waiting.get(finished.result["id"])
+                if answer and not answer.done():
                     answer.set_result(finished)
         finally:
             for answer in self._waiting.values():

@@ -127,9 +127,15 @@ async def merge_items(items: "Items", others: Sequence[Item]) -> Merged:
     """Merge other items: what says the same in the same words counts for the one that is known, all else is added.
     Done again it changes nothing."""
     known = {_key(item): item["id"] async for item in items.wordings()}
-    pairs = [(other, known.setdefault(_key(other), other["id"])) for other in others]
-    added = await items.add([other for other, same in pairs if same == other["id"]])
-    drawn = [(f"merged {other['id']}", same, other["created"]) for other, same in pairs if same != other["id"]]
+    new: list[Item] = []
+    drawn: list[tuple[str, str, float]] = []
+    for other in others:
+        same = known.setdefault(_key(other), other["id"])
+        if same == other["id"]:
+            new.append(other)
+        else:
+            drawn.append((f"merged {other['id']}", same, other["created"]))
+    added = await items.add(new)
     await items.count_drawn(drawn)
     return Merged(len(added), len(drawn))
 

@@ -5,12 +5,15 @@ It is a cache of what lies in the store, may be dropped at any time, and knows n
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reflective_agents.memory import scoring
+from reflective_agents.memory.columns import COLUMNS, Columns
+from reflective_agents.memory.grounds import Grounds
 from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
 from reflective_agents.memory.scoring import Floats, Halves
@@ -19,23 +22,6 @@ from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
 
 OBSERVATION, REFLECTION, FACT = map(KINDS.index, ("observation", "reflection", "fact"))
 UNKNOWN, OTHER = -1, TOPICS.index("other")
-COLUMNS: dict[str, str | type[np.generic]] = {
-    "id": "S32",
-    "kind": np.int8,
-    "created": np.float64,
-    "accessed": np.float64,
-    "importance": np.float64,
-    "alive": np.bool_,  # False where a memory was removed, until the rows are packed
-    "archived": np.bool_,
-    "carries": np.bool_,  # whether other memories rest on it
-    "until": np.float64,  # since when it no longer holds
-    "speaker": np.int32,
-    "conversation": np.int32,
-    "topic": np.int8,
-    "asks": np.bool_,
-    "length": np.float32,  # in words
-    "scale": np.float32,  # of the numbers of its vector
-}
 HOLES = 1024
 """Rows of removed memories, beyond which the others are packed, and beyond a quarter of all."""
 
@@ -76,11 +62,8 @@ class Index:
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
-        self._end = 0
-        self._columns = {name: np.zeros(0, kind) for name, kind in COLUMNS.items()}
-        self._vectors = np.zeros((0, 0), np.int8)
-        self._evidence: dict[str, tuple[str, ...]] = {}
-        self._resting: dict[str, set[str]] = {}
+        self._columns = Columns()
+        self._grounds = Grounds()
         self._supersedes: dict[str, tuple[str, ...]] = {}
         self._until_is_current = True
         self._postings = Postings()
@@ -96,7 +79,7 @@ class Index:
     @property
     def dimensions(self) -> int:
         """The length of the vectors; 0 as long as there was none."""
-        return self._vectors.shape[1]
+        return self._columns.dimensions
 
     def add(self, entries: Sequence[Entry], vectors: Halves) -> None:
         """Add memories with their vectors, a row each; one that is known already stays as it is."""
@@ -104,11 +87,8 @@ class Index:
         if not new:
             return
         entries = [entries[index] for index in new.values()]
-        vectors = vectors[[*new.values()]]
-        start = self._end
-        self._end += len(new)
-        self._reserve(self._end, vectors.shape[1])
-        self._vectors[start : self._end], scales = scoring.rounded(vectors)
+        eighths, scales = scoring.rounded(vectors[[*new.values()]])
+        start = len(self._columns)
         created = [entry.created for entry in entries]
         values = {
             "id": [entry.id for entry in entries],
@@ -125,42 +105,23 @@ class Index:
             "length": self._postings.add(start, [entry.words for entry in entries]),
             "scale": scales,
         }
-        for name, column in self._columns.items():
-            column[start : self._end] = values.get(name, False)
-        self._rows.update({entry.id: row for row, entry in enumerate(entries, start)})
+        self._columns.add(eighths, values)
+        self._rows |= {entry.id: row for row, entry in enumerate(entries, start)}
         self._line = None
         for entry in entries:
-            if entry.evidence or entry.id in self._resting:
-                self._connect(entry)
-        self._supersedes.update({entry.id: entry.supersedes for entry in entries if entry.supersedes})
+            below = self._grounds.add(entry.id, entry.evidence)
+            if below or self._grounds.above(entry.id):
+                self._update_flags([entry.id, *below])
+            if entry.supersedes:
+                self._supersedes[entry.id] = entry.supersedes
         self._until_is_current &= not self._supersedes
-
-    def _reserve(self, rows: int, dimensions: int) -> None:
-        """Make room: a quarter more than there was, so that adding takes constant time on average."""
-        if rows <= len(self._vectors):
-            return
-        used, size = len(self._columns["id"]), max(rows, len(self._vectors) * 5 // 4)
-        vectors = np.zeros((size, dimensions), np.int8)
-        vectors[:used] = self._vectors if used else 0
-        self._vectors = vectors
-        for name, column in self._columns.items():
-            self._columns[name] = np.zeros(size, column.dtype)
-            self._columns[name][:used] = column
-
-    def _connect(self, entry: Entry) -> None:
-        evidence = tuple(below for below in entry.evidence if below != entry.id)
-        if evidence:
-            self._evidence[entry.id] = evidence
-        for below in evidence:
-            self._resting.setdefault(below, set()).add(entry.id)
-        self._update_flags([entry.id, *evidence])
 
     def _update_flags(self, ids: Iterable[str]) -> None:
         """Bring up to date what follows from the evidence."""
-        kind, archived, carries = (self._columns[name] for name in ("kind", "archived", "carries"))
+        kind, archived, carries = self._columns["kind"], self._columns["archived"], self._columns["carries"]
         for memory_id in ids:
             if memory_id in self:
-                row, above = self._rows[memory_id], self._resting.get(memory_id, ())
+                row, above = self._rows[memory_id], self._grounds.above(memory_id)
                 reflected_on = any(kind[self._rows[upper]] == REFLECTION for upper in above)
                 archived[row] = reflected_on and kind[row] != REFLECTION
                 carries[row] = bool(above)
@@ -171,29 +132,27 @@ class Index:
         Superseded memories no longer hold, nor do the earlier reflections that rest on them or on what they were drawn
         from.
         """
-        until = self._used("until")
+        until = self._columns["until"]
         if not self._until_is_current:
             until[:] = math.inf
             for later, superseded in self._supersedes.items():
-                since = self._used("created")[self._rows[later]]
+                since = self._columns["created"][self._rows[later]]
                 rows = [self._rows[earlier] for earlier in superseded if earlier in self and earlier != later]
-                rows += self._drawn_from([*superseded, *self._below(superseded)], since)
+                sources = chain.from_iterable(map(self._grounds.below, superseded))
+                rows += self._drawn_from([*superseded, *sources], since)
                 until[rows] = np.minimum(until[rows], since)
             self._until_is_current = True
         return until
 
-    def _below(self, ids: Iterable[str]) -> list[str]:
-        found: list[str] = []
-        for memory_id in ids:
-            found += self._evidence.get(memory_id, ())
-        return found
-
     def _drawn_from(self, ids: Iterable[str], before: float) -> list[int]:
         """Return the rows of the reflections that rest on any of these memories and were made before a time."""
-        derived = set[str]().union(*map(self.derived, ids))
-        above = {self._rows[upper] for upper in derived}
-        kind, created = self._used("kind"), self._used("created")
-        return [row for row in above if kind[row] == REFLECTION and created[row] < before]
+        kind, created = self._columns["kind"], self._columns["created"]
+        rows: list[int] = []
+        for upper in set[str]().union(*map(self.derived, ids)):
+            row = self._rows[upper]
+            if kind[row] == REFLECTION and created[row] < before:
+                rows.append(row)
+        return rows
 
     def remove(self, ids: Iterable[str]) -> None:
         """Remove memories; what only they kept in the archive comes out of it, and what only they superseded holds
@@ -203,38 +162,31 @@ class Index:
             if row is None:
                 continue
             self._columns["alive"][row] = False
-            self._vectors[row] = 0
+            self._columns.vectors[row] = 0
             self._line = None
             if self._supersedes.pop(memory_id, None):
                 self._until_is_current = False
-            evidence = self._evidence.pop(memory_id, ())
-            for below in evidence:
-                self._resting[below].discard(memory_id)
-                if not self._resting[below]:
-                    del self._resting[below]
-            self._update_flags(evidence)
-        if self._end - len(self) > max(HOLES, len(self) // 3):
+            self._update_flags(self._grounds.remove(memory_id))
+        if len(self._columns) - len(self) > max(HOLES, len(self) // 3):
             self.arrange()
 
     def arrange(self) -> None:
         """Put the rows into the order of time, in which they are read fastest, without gaps."""
         order = self.line.order
-        new_rows = np.full(self._end, -1)
+        new_rows = np.full(len(self._columns), -1)
         new_rows[order] = np.arange(len(order))
         self._postings.move(new_rows)
-        self._vectors = self._vectors[order]
-        for name, column in self._columns.items():
-            self._columns[name] = column[order]
+        self._columns.order(order)
         self._rows = {memory_id: int(new_rows[row]) for memory_id, row in self._rows.items()}
-        self._end = len(order)
         self._line = None
 
     def renew(self, accessed: Mapping[str, float]) -> dict[str, float]:
         """Set when memories were last accessed, never back; returns those for which that is news."""
-        news = ((key, at) for key, at in accessed.items() if key in self)
-        later = {memory_id: at for memory_id, at in news if at > self.accessed(memory_id)}
-        for memory_id, at in later.items():
-            self._columns["accessed"][self._rows[memory_id]] = at
+        later: dict[str, float] = {}
+        for memory_id, at in accessed.items():
+            if memory_id in self and at > self.accessed(memory_id):
+                self._columns["accessed"][self._rows[memory_id]] = at
+                later[memory_id] = at
         return later
 
     def accessed(self, memory_id: str) -> float:
@@ -259,7 +211,7 @@ class Index:
             KINDS[columns["kind"].item(row)],
             columns["created"].item(row),
             columns["importance"].item(row),
-            self._evidence.get(memory_id, ()),
+            self._grounds.below(memory_id),
             self._speakers.names[columns["speaker"].item(row)],
             self._conversations.names[columns["conversation"].item(row)],
             self._supersedes.get(memory_id, ()),
@@ -269,41 +221,45 @@ class Index:
 
     def evidence(self, memory_id: str) -> list[str]:
         """Return the memories below one, level by level, without repetitions; deleted memories are missing."""
-        return [below for below in _reach(memory_id, self._evidence) if below in self]
+        return [below for below in self._grounds.all_below(memory_id) if below in self]
 
     def derived(self, memory_id: str) -> list[str]:
         """Return the memories above one, level by level, without repetitions."""
-        return _reach(memory_id, self._resting)
+        return self._grounds.all_above(memory_id)
 
     def chronological(self) -> list[str]:
         """Return the ids of all memories, including the archive, by creation, and by id where that is the same."""
-        rows = np.flatnonzero(self._used("alive"))
+        rows = np.flatnonzero(self._columns["alive"])
         return self._ids_by_time(rows)
 
     def latest(self, count: int, kinds: Collection[Kind] = KINDS, *, archived: bool = False) -> list[str]:
         """Return the ids of the latest memories, the latest last; those in the archive only if asked for."""
-        rows = np.flatnonzero(self._of_kinds(kinds) & (archived | ~self._used("archived")))
-        rows = rows[scoring.highest(self._used("created")[rows], count)]
+        rows = np.flatnonzero(self._of_kinds(kinds) & (archived | ~self._columns["archived"]))
+        rows = rows[scoring.highest(self._columns["created"][rows], count)]
         return self._ids_by_time(rows)[-count:] if count > 0 else []
 
     def facts(self, count: int) -> list[str]:
         """Return the ids of so many facts that still hold: first those of the profile, and of these the most important,
         and of these the latest. A fact on an unknown topic may belong to the profile."""
-        holding = self._used("alive") & (self._used("kind") == FACT) & np.isinf(self._until())
+        holding = self._columns["alive"] & (self._columns["kind"] == FACT) & np.isinf(self._until())
         rows = np.flatnonzero(holding)
-        keys = (self._used(name)[rows] for name in ("id", "created", "importance"))
-        order = np.lexsort((*keys, self._used("topic")[rows] != OTHER))[::-1]
-        return _decoded(self._used("id")[rows[order[:count]]])
+        ids, created, importance = (
+            self._columns["id"][rows],
+            self._columns["created"][rows],
+            self._columns["importance"][rows],
+        )
+        order = np.lexsort((ids, created, importance, self._columns["topic"][rows] != OTHER))[::-1]
+        return _decoded(ids[order[:count]])
 
     def _of_kinds(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:
-        alive, kind = self._used("alive"), self._used("kind")
+        alive, kind = self._columns["alive"], self._columns["kind"]
         if len(kinds) == len(KINDS):
             return alive.copy()
         return np.asarray(alive & np.isin(kind, [KINDS.index(name) for name in kinds]))
 
     def _ids_by_time(self, rows: NDArray[np.intp]) -> list[str]:
-        ids = self._used("id")[rows]
-        return _decoded(ids[np.lexsort((ids, self._used("created")[rows]))])
+        ids = self._columns["id"][rows]
+        return _decoded(ids[np.lexsort((ids, self._columns["created"][rows]))])
 
     async def retrieve(
         self,
@@ -328,20 +284,20 @@ class Index:
         """
         eligible = self._of_kinds(kinds)
         if ranking.as_published:
-            eligible &= ~self._used("archived")
+            eligible &= ~self._columns["archived"]
         if apart_from in self._conversations.numbers and apart_from:
-            elsewhere = self._used("conversation") != self._conversations.numbers[apart_from]
-            eligible &= elsewhere | (self._used("kind") == FACT)
+            elsewhere = self._columns["conversation"] != self._conversations.numbers[apart_from]
+            eligible &= elsewhere | (self._columns["kind"] == FACT)
         if not eligible.any():
             return []
         rows, terms = await ranking.terms(query, self, now)
-        if len(rows) < self._end or not eligible.all():
+        if len(rows) < len(self._columns) or not eligible.all():
             positions = np.flatnonzero(eligible[rows])
             rows, terms = rows[positions], [term[positions] for term in terms]
         terms = [scoring.normalise(term) for term in terms]
         scores = scoring.score(terms, ranking.weights)
         if ranking.lower < 1:
-            lowered = self._used("archived") | np.isfinite(self._until())
+            lowered = self._columns["archived"] | np.isfinite(self._until())
             if lowered.any():
                 scores[lowered[rows]] *= ranking.lower
         foremost = [self._rows[memory_id] for memory_id in self.facts(facts)] if facts else []
@@ -352,10 +308,10 @@ class Index:
     ) -> list[Match]:
         """Return the k best of these rows, and those that are foremost, best first."""
         top = scoring.highest(scores, k)
-        top = top[scoring.best(scores[top], self._used("created")[rows[top]], self._used("id")[rows[top]], k)]
+        top = top[scoring.best(scores[top], self._columns["created"][rows[top]], self._columns["id"][rows[top]], k)]
         if foremost:
             top = np.union1d(top, np.flatnonzero(np.isin(rows, foremost)))
-        ids, created = self._used("id")[rows[top]], self._used("created")[rows[top]]
+        ids, created = self._columns["id"][rows[top]], self._columns["created"][rows[top]]
         order = scoring.best(scores[top], created, ids, len(top))
         columns = (column[top[order]].tolist() for column in (scores, *terms))
         return [Match(*row) for row in zip(_decoded(ids[order]), *columns, strict=True)]
@@ -364,7 +320,7 @@ class Index:
     def line(self) -> Timeline:
         """The memories in the order of time."""
         if self._line is None:
-            columns = {name: self._used(name) for name in COLUMNS}
+            columns = {name: self._columns[name] for name in COLUMNS}
             self._line = Timeline(columns, columns["kind"] == OBSERVATION)
         return self._line
 
@@ -384,21 +340,21 @@ class Index:
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column."""
-        return self._used(name)
+        return self._columns[name]
 
     async def cosines(self, vector: Floats) -> Floats:
         """Return the cosine of each row with a vector."""
-        return await scoring.relevance(self._vectors[: self._end], self._used("scale"), vector)
+        return await scoring.relevance(self._columns.vectors, self._columns["scale"], vector)
 
     def pending(self, since: Mark) -> tuple[float, Mark]:
         """Return the importance of all observations after a place in the stream, and the place of the latest."""
-        ids, created = self._used("id"), self._used("created")
+        ids, created = self._columns["id"], self._columns["created"]
         after = (created > since.created) | ((created == since.created) & (ids > since.id.encode()))
-        rows = np.flatnonzero(after & self._used("alive") & (self._used("kind") == OBSERVATION))
+        rows = np.flatnonzero(after & self._columns["alive"] & (self._columns["kind"] == OBSERVATION))
         if not len(rows):
             return 0.0, since
         last = int(rows[np.lexsort((ids[rows], created[rows]))[-1]])
-        return float(self._used("importance")[rows].sum()), Mark(float(created[last]), ids[last].decode())
+        return float(self._columns["importance"][rows].sum()), Mark(float(created[last]), ids[last].decode())
 
     def trim(self, limit: int) -> list[str]:
         """Remove what is least worth keeping until so many memories are left, and return the ids of what went.
@@ -408,18 +364,15 @@ class Index:
         """
         removed: list[str] = []
         while (surplus := len(self) - limit) > 0:
-            free = np.flatnonzero(self._used("alive") & ~self._used("carries"))
-            rows = free if len(free) else np.flatnonzero(self._used("alive"))
-            accessed, ids = self._used("accessed")[rows], self._used("id")[rows]
+            free = np.flatnonzero(self._columns["alive"] & ~self._columns["carries"])
+            rows = free if len(free) else np.flatnonzero(self._columns["alive"])
+            accessed, ids = self._columns["accessed"][rows], self._columns["id"][rows]
             worth = scoring.normalise(scoring.recency(accessed, float(accessed.max())))
-            worth = worth + scoring.normalise(self._used("importance")[rows])
-            going = _decoded(ids[scoring.best(-worth, -self._used("created")[rows], ids, surplus)])
+            worth = worth + scoring.normalise(self._columns["importance"][rows])
+            going = _decoded(ids[scoring.best(-worth, -self._columns["created"][rows], ids, surplus)])
             self.remove(going)
             removed += going
         return removed
-
-    def _used(self, column: str) -> NDArray[Any]:
-        return self._columns[column][: self._end]
 
 
 class _Names:
@@ -438,14 +391,3 @@ class _Names:
 
 def _decoded(ids: NDArray[np.bytes_]) -> list[str]:
     return [memory_id.decode() for memory_id in ids.tolist()]
-
-
-def _reach(start: str, edges: Mapping[str, Collection[str]]) -> list[str]:
-    """Return everything that can be reached, nearest first, and by id within a level."""
-    seen, level, reached = {start}, [start], list[str]()
-    while level:
-        neighbours = set[str]().union(*(edges.get(memory_id, ()) for memory_id in level))
-        level = sorted(neighbours - seen)
-        seen.update(level)
-        reached += level
-    return reached

@@ -112,7 +112,8 @@ class Items:
         happened to them, which takes longest to read, nothing is known."""
         edits = defaultdict[str, list[Event]](list)
         edited = SearchOp(self._layout.part("events"), {"what": "edited"}, limit=EVERYTHING, refresh_ttl=False)
-        for row in cast(list[list[SearchItem]], await self._store.abatch([edited]))[0]:
+        [rows] = cast(list[list[SearchItem]], await self._store.abatch([edited]))
+        for row in rows:
             edits[row.namespace[-1]].append(cast(Event, row.value))
         async for part in self._parts():
             for item in await self._drawn(part):
@@ -140,8 +141,10 @@ class Items:
             ModelFailed, LimitReached: if the vector of the text cannot be had.
         """
         looked_at, known = k, await self.count()
-        while len(items := await self._usable(text, looked_at)) < k and looked_at < known:
+        items = await self._usable(text, looked_at)
+        while len(items) < k and looked_at < known:
             looked_at *= WIDER
+            items = await self._usable(text, looked_at)
         return items[:k]
 
     async def _usable(self, text: str, k: int) -> list[Item]:
@@ -149,7 +152,9 @@ class Items:
         found = await self._stream.retrieve(text, k=k, now=now, ranking=RELEVANCE, renew=False, kinds=_KIND)
         fit = {scored.memory["id"]: scored.relevance for scored in found}
         items = await self._read([scored.memory for scored in found])
-        return sorted(filter(_is_usable, items), key=lambda item: fit[item["id"]] * trust(item), reverse=True)
+        usable = list(filter(_is_usable, items))
+        usable.sort(key=lambda item: fit[item["id"]] * trust(item), reverse=True)
+        return usable
 
     async def record(self, run: str, events: Mapping[str, Event]) -> None:
         """Write what a run has done to items, one event each; written again under the same run it counts once. Items
@@ -159,10 +164,17 @@ class Items:
             run: What names the event among those of an item, such as the id of a run and what it did.
             events: The events, by the ids of the items.
         """
-        known = {memory["id"]: events[memory["id"]] for memory in await self._stream.get(events)}
-        await self._store.abatch([self._put(run, item_id, event) for item_id, event in known.items()])
+        puts: list[Op] = []
+        shown: dict[str, float] = {}
+        known = [memory["id"] for memory in await self._stream.get(events)]
+        for item_id in known:
+            event = events[item_id]
+            puts.append(self._put(run, item_id, event))
+            if event["what"] == "shown":
+                shown[item_id] = event["at"]
+        await self._store.abatch(puts)
         await self._trim(known)
-        if shown := {item_id: event["at"] for item_id, event in known.items() if event["what"] == "shown"}:
+        if shown:
             await self._stream.renew(shown)
 
     async def count_drawn(self, drawn: Iterable[tuple[str, str, float]]) -> None:
@@ -271,8 +283,16 @@ def _memory(item: Item) -> Memory:
 def _of_old_lesson(memory: Memory) -> Item:
     """Return a lesson of an earlier version as an item: it applies to tasks like the one it was drawn from."""
     text = memory["text"].removesuffix(")")
-    lesson, found, task = text.rpartition(_FROM_TASK)
-    lesson = (lesson if found else text).removesuffix("untested; ").removesuffix("(").strip()
-    lesson, condition = lesson[:LONGEST_TEXT] or "...", f"a task like this: {task}" if found else text
-    texts = (lesson[:60].strip(), condition[:LONGEST_TEXT].strip(), lesson.strip())
-    return new_item(memory["id"], *texts, kind="failure", created=memory["created"])
+    lesson, condition = text, text
+    if _FROM_TASK in text:
+        lesson, _, task = text.rpartition(_FROM_TASK)
+        condition = f"a task like this: {task}"
+    lesson = lesson.removesuffix("untested; ").removesuffix("(").strip()[:LONGEST_TEXT].strip() or "..."
+    return new_item(
+        memory["id"],
+        lesson[:60].strip(),
+        condition[:LONGEST_TEXT].strip(),
+        lesson,
+        kind="failure",
+        created=memory["created"],
+    )

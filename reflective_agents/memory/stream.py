@@ -13,7 +13,7 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item, PutOp
 from numpy.typing import NDArray
 
-from reflective_agents.memory.index import Index, Match
+from reflective_agents.memory.index import Entry, Index, Match
 from reflective_agents.memory.layout import entry_of, read, rounded, search, write
 from reflective_agents.memory.postings import hashed, pack
 from reflective_agents.memory.rankings import hybrid
@@ -167,13 +167,16 @@ class MemoryStream:
             rows = [row for row, memory in enumerate(memories) if memory["id"] not in index]
             new = [memories[row] for row in rows]
             changes: list[PutOp] = []
+            entries: list[Entry] = []
             for row in rows:
                 changes += layout.put(memories[row], vectors[row], words[row])
-            index.add([entry_of(memories[row]["id"], memories[row], words[row]) for row in rows], vectors[rows])
+                entries.append(entry_of(memories[row]["id"], memories[row], words[row]))
+            index.add(entries, vectors[rows])
             changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
             changes += layout.delete(forgotten)
-            touched = [*(memory["id"] for memory in new), *forgotten]
+            added = [memory["id"] for memory in new]
+            touched = [*added, *forgotten]
             if mark is not None and mark > self._replica.mark:
                 self._replica.mark = mark
                 changes.append(write(layout.part("mark"), mark.id, {"created": mark.created}))
@@ -183,7 +186,7 @@ class MemoryStream:
                 changes.append(write(layout.part("about"), "embeddings", {"name": self._replica.about}))
             if changes:
                 await self._replica.commit(self._store, changes, touched)
-        return Change([memory["id"] for memory in new], forgotten)
+        return Change(added, forgotten)
 
     async def get(self, ids: Iterable[str]) -> list[Memory]:
         """Read the memories with these ids, in their order; those that do not exist are left out."""
@@ -289,11 +292,7 @@ class MemoryStream:
             ids = list(dict.fromkeys(match.id for match in chain.from_iterable(best)))
             read = await (self._access(index, ids, now) if renew else self._read(index, ids))
         memories = {memory["id"]: memory for memory in read}
-
-        def as_scored(matches: Iterable[Match]) -> list[Scored]:
-            return [Scored(memories[match.id], *match[1:]) for match in matches if match.id in memories]
-
-        return [*map(as_scored, best)]
+        return [_scored(matches, memories) for matches in best]
 
     async def _prepare(self, queries: Sequence[Query], now: float) -> list[MemoryQuery]:
         texts = list(dict.fromkeys(query for query in queries if isinstance(query, str)))
@@ -310,7 +309,9 @@ class MemoryStream:
         """Return what the store's own index finds for a text, and how well it fits."""
         if not isinstance(query, str):
             raise Misuse("the index of a store is asked for a text, not for a vector")
-        items = await search(self._store, self._replica.layout.part("text"), FOUND, query) if query.strip() else []
+        if not query.strip():
+            return {}
+        items = await search(self._store, self._replica.layout.part("text"), FOUND, query)
         found = {item.key: item.score for item in items if item.score is not None}
         if items and not found:
             raise Misuse(
@@ -434,6 +435,11 @@ class MemoryStream:
         for start in range(0, len(existing), AT_ONCE):
             items += await read(self._store, self._replica.layout.get("text", existing[start : start + AT_ONCE]))
         return [_memory(item.key, item.value, index) for item in items if item is not None]
+
+
+def _scored(matches: Iterable[Match], memories: Mapping[str, Memory]) -> list[Scored]:
+    """Return what was found with its scores; a memory that was deleted meanwhile is left out."""
+    return [Scored(memories[match.id], *match[1:]) for match in matches if match.id in memories]
 
 
 def _check_length(index: Index, length: int | None) -> None:

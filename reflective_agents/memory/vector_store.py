@@ -41,25 +41,28 @@ class WithVectorStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do these operations: texts are in the vector store before they are memories, and until they are none."""
-        ops = list(ops)
         added, removed = defaultdict[str, list[Document]](list), defaultdict[str, list[str]](list)
-        for op in ops:
-            if isinstance(op, PutOp) and (owner := texts_of(op.namespace)):
+        searches: dict[int, SearchOp] = {}
+        others: list[Op] = []
+        for number, op in enumerate(ops):
+            if isinstance(op, SearchOp) and op.query and texts_of(op.namespace_prefix):
+                searches[number] = op
+                continue
+            others.append(op)
+            if isinstance(op, PutOp) and texts_of(op.namespace):
+                owner = texts_of(op.namespace)
                 if op.value is None:
                     removed[owner].append(op.key)
                 else:
                     added[owner].append(Document(op.value["text"], id=op.key))
         for owner, documents in added.items():
             await self._of(owner).aadd_documents(documents)
-        searches = [isinstance(op, SearchOp) and bool(op.query and texts_of(op.namespace_prefix)) for op in ops]
-        others = [op for op, here in zip(ops, searches, strict=True) if not here]
-        results = iter(await self._store.abatch(others) if others else [])
+        results = await self._store.abatch(others) if others else []
         for owner, ids in removed.items():
             await self._of(owner).adelete(ids)
-        done: list[Result] = []
-        for op, here in zip(ops, searches, strict=True):
-            done.append(await self._search(op) if isinstance(op, SearchOp) and here else next(results))
-        return done
+        for number, search in searches.items():
+            results.insert(number, await self._search(search))
+        return results
 
     def _of(self, owner: str) -> VectorStore:
         if owner not in self._opened:

@@ -33,9 +33,13 @@ def _request(reading: Reading) -> str:
 
 def _applying(reading: Reading) -> JsonObject:
     requested = set(terms(_request(reading)))
-    lessons = [part for part in read_tags(reading.scene, ["lesson"]) if part.attributes.get("number", "").isdecimal()]
-    conditions = [(int(part.attributes["number"]), set(terms(part.text.partition(":")[2]))) for part in lessons]
-    return {"applies": [number for number, own in conditions if own and len(own & requested) >= SHARED * len(own)]}
+    applies: list[int] = []
+    for part in read_tags(reading.scene, ["lesson"]):
+        number = part.attributes.get("number", "")
+        condition = set(terms(part.text.partition(":")[2]))
+        if number.isdecimal() and condition and len(condition & requested) >= SHARED * len(condition):
+            applies.append(int(number))
+    return {"applies": applies}
 
 
 def _drawn(reading: Reading) -> JsonObject:

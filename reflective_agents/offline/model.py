@@ -136,16 +136,16 @@ class OfflineChatModel(BaseChatModel):
         usage = self._usage(messages, tools, replies)
         for reply in replies:
             reply.usage_metadata = usage
-        tokens = {key: usage[of] for key, of in _OPENAI_USAGE}  # type: ignore[literal-required]
+        tokens = {key: usage[of] for key, of in _OPENAI_USAGE.items()}  # type: ignore[literal-required]
         generations = [ChatGeneration(message=reply, generation_info=_finish(reply)) for reply in replies]
         return ChatResult(generations=generations, llm_output={"model_name": self.model_name, "token_usage": tokens})
 
     def _combine_llm_outputs(self, llm_outputs: list[JsonObject | None]) -> JsonObject:
         """Add up the usage of the requests that one `generate` has made."""
-        usages = [output["token_usage"] for output in llm_outputs if output]
-        total = Counter({key: 0 for key, _ in _OPENAI_USAGE})
-        for usage in usages:
-            total.update(usage)
+        total = Counter(dict.fromkeys(_OPENAI_USAGE, 0))
+        for output in llm_outputs:
+            if output:
+                total.update(output["token_usage"])
         return {"model_name": self.model_name, "token_usage": dict(total)}
 
     def _stream(
@@ -167,17 +167,12 @@ class OfflineChatModel(BaseChatModel):
     ) -> tuple[str, list[tuple[str, JsonObject]]]:
         """Return the text of a candidate, or the names and arguments of its tool calls."""
         forced = _forced(reading, tools, choice)
-        if forced and (lived := live(forced["name"], reading.scene)):
-            return "", [(forced["name"], lived)]
-        if forced and (checked := hold_against_sources(forced["name"], reading)):
-            return "", [(forced["name"], checked)]
-        if forced and (learned := learn(forced["name"], reading)):
-            return "", [(forced["name"], learned)]
         if forced:
-            return "", [(forced["name"], Filler(reading, forced.get("parameters", {}), variant).fill())]
+            return "", [(forced["name"], _arguments(reading, forced, variant))]
         if reading.verdict or reading.criticises:
             return str(grade(reading, reading.draft)), []
-        if reading.turns and (words := words_asked_for(reading.scene)):
+        words = words_asked_for(reading.scene)
+        if reading.turns and words:
             return digest(reading.turns, words), []
         if reading.last:
             return subquestion(reading, variant), []
@@ -222,11 +217,11 @@ class OfflineChatModel(BaseChatModel):
         return UsageMetadata(input_tokens=sent, output_tokens=made, total_tokens=sent + made)
 
 
-_OPENAI_USAGE = (
-    ("prompt_tokens", "input_tokens"),
-    ("completion_tokens", "output_tokens"),
-    ("total_tokens", "total_tokens"),
-)
+_OPENAI_USAGE = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+}
 
 
 def _key_of(messages: Sequence[BaseMessage]) -> str:
@@ -237,6 +232,16 @@ def _key_of(messages: Sequence[BaseMessage]) -> str:
 
 def _finish(message: AIMessage) -> JsonObject:
     return {"finish_reason": message.response_metadata["finish_reason"]}
+
+
+def _arguments(reading: Reading, function: JsonObject, variant: int) -> JsonObject:
+    """Fill in a function that must be called: a form that this model knows, or any other by its schema."""
+    name = function["name"]
+    known = live(name, reading.scene) or hold_against_sources(name, reading) or learn(name, reading)
+    if known:
+        return known
+    arguments: JsonObject = Filler(reading, function.get("parameters", {}), variant).fill()
+    return arguments
 
 
 def _forced(reading: Reading, tools: Sequence[Tool], choice: str | bool | JsonMapping | None) -> JsonObject | None:

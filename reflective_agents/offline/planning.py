@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import chain
 
 from reflective_agents.offline.grading import grade
-from reflective_agents.offline.reading import CRITICISE, Piece, Reading
+from reflective_agents.offline.pieces import Piece
+from reflective_agents.offline.reading import CRITICISE, Reading
 from reflective_agents.text.extract import terms
 from reflective_agents.text.sentences import split
 

@@ -135,20 +135,23 @@ class Filler:
 
     def _option(self, options: list[Schema], index: int, depth: int) -> Schema:
         """Choose a branch: not null, unless that is the way out of a recursion."""
-        resolved = [self._resolve(option) for option in options]
+        resolved = list(map(self._resolve, options))
         plain = [option for option in resolved if option.get("type") in {"string", "number", "integer", "boolean"}]
         null = [option for option in resolved if option.get("type") == "null"]
         if depth >= MAX_DEPTH and (null or plain):
             return (null or plain)[0]
-        return next((option for option in resolved if option.get("type") != "null"), resolved[0])
+        for option in resolved:
+            if option.get("type") != "null":
+                return option
+        return resolved[0]
 
     def _object(self, schema: Schema, index: int, depth: int) -> dict[str, Json]:
         required = set(schema.get("required", ()))
-        return {
-            name: self._value(part, name, index, depth + 1)
-            for name, part in schema.get("properties", {}).items()
-            if name in required or (depth < MAX_DEPTH and self._is_wanted(name, part))
-        }
+        filled: dict[str, Json] = {}
+        for name, part in schema.get("properties", {}).items():
+            if name in required or (depth < MAX_DEPTH and self._is_wanted(name, part)):
+                filled[name] = self._value(part, name, index, depth + 1)
+        return filled
 
     def _is_wanted(self, name: str, part: Schema) -> bool:
         """Tell whether a field that may be left out is filled in: one with a meaning, and one without a default."""
@@ -160,10 +163,11 @@ class Filler:
         named = list(self._named_items(name, least, items))
         fitting = [value for value in named if _fits(value, self._resolve(items))]
         values = fitting[: int(min(most, len(fitting)))]
-        values += [self._value(part, name, 0, depth + 1) for part in prefix[len(values) :]]
-        return values + [
-            self._value(items, name, index, depth + 1) for index in range(len(values), min(least, MAX_VALUES))
-        ]
+        for part in prefix[len(values) :]:
+            values.append(self._value(part, name, 0, depth + 1))
+        for index in range(len(values), min(least, MAX_VALUES)):
+            values.append(self._value(items, name, index, depth + 1))
+        return values
 
     def _named_items(self, name: str, least: int, items: Schema) -> Iterator[Any]:
         """Yield the items of an array whose name has a meaning."""
@@ -175,7 +179,8 @@ class Filler:
         elif name == "subgoals":
             yield from subgoals(self.reading)
         elif name == "scores":
-            yield from (useful(self.reading, candidate.text) for candidate in self.reading.candidates)
+            for candidate in self.reading.candidates:
+                yield useful(self.reading, candidate.text)
         elif name == "tasks" and self.reading.members:
             yield from tasks(self.reading)
         elif "score" in self._resolve(items).get("properties", {}):
@@ -212,18 +217,26 @@ class Filler:
             return FORMATS[schema["format"]]
         text, mark = self._text(name, index)
         most = schema.get("maxLength", len(text) + len(mark))
-        return (text[: max(most - len(mark), 0)] + mark)[:most].ljust(min(schema.get("minLength", 0), MAX_LENGTH), ".")
+        least = min(schema.get("minLength", 0), MAX_LENGTH)
+        shortened = text[: max(most - len(mark), 0)] + mark
+        return shortened[:most].ljust(least, ".")
 
     def _text(self, name: str, index: int) -> tuple[str, str]:
         """Return what a string of this name asks for, and the number that tells a repeated one apart."""
+        if name in ANSWERS and "references" in self._fields:
+            return self._answer.text, ""
         if name in ANSWERS:
-            return (self._answer.text if "references" in self._fields else str(self._answer)), ""
+            return str(self._answer), ""
         if name in CRITIQUES:
             return str(self._grade), ""
-        if name in {"missing", "superfluous"}:
-            return (self._grade.not_covered if name == "missing" else ""), ""
-        searching = name in {"query", *QUERIES}
-        best = queries(self.reading) if searching else [sentence.text for sentence in select(self.reading, SENTENCES)]
+        if name == "missing":
+            return self._grade.not_covered, ""
+        if name == "superfluous":
+            return "", ""
+        if name in {"query", *QUERIES}:
+            best = queries(self.reading)
+        else:
+            best = [sentence.text for sentence in select(self.reading, SENTENCES)]
         if index < len(best):
             return best[index], ""
         return self.reading.question.strip(), f" {index + 1}" if index else ""

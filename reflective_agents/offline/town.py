@@ -69,15 +69,16 @@ class Scene:
 
     def appointment(self, minute: int) -> Block | None:
         """Find a memory that names this hour and a place."""
-        fitting = (memory for memory in self.all("memory") if memory["kind"] != "plan" and self.place(memory.text))
-        return next((memory for memory in fitting if minute in _times(memory.text)), None)
+        for memory in self.all("memory"):
+            if memory["kind"] != "plan" and self.place(memory.text) and minute in _times(memory.text):
+                return memory
+        return None
 
     @property
     def lived(self) -> list[Block]:
         """The memories that are neither plans nor greetings; all if there is nothing else."""
         memories = self.all("memory")
-        unplanned = [memory for memory in memories if memory["kind"] != "plan"]
-        return [memory for memory in unplanned if not core(memory.text).startswith((GREETING, FAREWELL))] or memories
+        return [memory for memory in memories if _is_lived(memory)] or memories
 
     def tellable(self, listener: str) -> list[Block]:
         """List what is worth telling someone, with what names a time first.
@@ -90,11 +91,15 @@ class Scene:
 
         def is_news(memory: Block) -> bool:
             text = core(memory.text)
-            old = text in utterances or text in doing
-            return not old and listener not in text and _speaker(memory.text) != listener
+            if memory["kind"] not in TOLD or text in utterances or text in doing:
+                return False
+            return listener not in text and _speaker(memory.text) != listener
 
-        news = [memory for memory in self.all("memory") if memory["kind"] in TOLD and is_news(memory)]
-        return sorted(news, key=lambda memory: not _times(memory.text))
+        return sorted(filter(is_news, self.all("memory")), key=lambda memory: not _times(memory.text))
+
+
+def _is_lived(memory: Block) -> bool:
+    return memory["kind"] != "plan" and not core(memory.text).startswith((GREETING, FAREWELL))
 
 
 def live(form: str, text: str) -> JsonObject | None:
@@ -190,26 +195,28 @@ def questions(scene: Scene) -> dict[str, list[str]]:
     count: Counter[str] = Counter()
     words: dict[str, str] = {}
     for memory in scene.lived:
-        stems = {stem: word for stem, word in terms(core(memory.text)).items() if not word[0].isdigit()}
-        count.update(stems.keys())
-        words = {**stems, **words}
+        for stem, word in terms(core(memory.text)).items():
+            if not word[0].isdigit():
+                count[stem] += 1
+                words.setdefault(stem, word)
     common = [words[stem] for stem, _ in count.most_common(3)]
     return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
 
 
 def insights(scene: Scene) -> JsonObject:
     """Repeat what most memories on the question are about, with the memories that share its words as evidence."""
-    topic = set(terms(scene.first("question").text))
-    named = next(iter(terms(scene.first("question").text).values()), "this")
+    asked_about = terms(scene.first("question").text)
+    topic, named = set(asked_about), next(iter(asked_about.values()), "this")
     memories = scene.lived
     stems = {memory["number"]: set(terms(core(memory.text))) for memory in memories}
     related = [memory for memory in memories if stems[memory["number"]] & topic] or memories
     by_core = {core(memory.text): memory for memory in reversed([*related, *memories])}
     insights: list[JsonObject] = []
-    for memory in islice(cycle(list(by_core.values())[::-1]), 5):
+    for memory in islice(cycle(reversed(by_core.values())), 5):
         shared = stems[memory["number"]]
-        alike = [other for other in related if len(stems[other["number"]] & shared) * 2 >= max(len(shared), 1)][:4]
-        numbers = sorted({int(block["number"]) for block in (memory, *alike)})
+        half = max(len(shared), 1) / 2
+        alike = [other for other in related if len(stems[other["number"]] & shared) >= half]
+        numbers = sorted({int(block["number"]) for block in (memory, *alike[:4])})
         text = f"On {named}: {core(memory.text)}"
         insights.append({"insight": text, "evidence": numbers, "importance": APPOINTMENT if _times(text) else TALK})
     return {"insights": insights}
@@ -218,9 +225,12 @@ def insights(scene: Scene) -> JsonObject:
 def facts(scene: Scene) -> JsonObject:
     """Keep each sentence of the user's that asks nothing and says something, as it stands."""
     sentences = dict.fromkeys(chain.from_iterable(split(block.text) for block in scene.all("said")))
-    statements = [sentence for sentence in sentences if not sentence.endswith("?") and len(terms(sentence)) > 1]
     common = {"about": "the user", "since": "", "importance": TALK, "supersedes": []}
-    return {"facts": [{**common, "statement": statement} for statement in statements[:MOST_FACTS]]}
+    facts: list[JsonObject] = []
+    for sentence in sentences:
+        if not sentence.endswith("?") and len(terms(sentence)) > 1:
+            facts.append({**common, "statement": sentence})
+    return {"facts": facts[:MOST_FACTS]}
 
 
 def look_ups(scene: Scene) -> JsonObject:

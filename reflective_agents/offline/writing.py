@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, zip_longest
 
-from reflective_agents.offline.reading import REMEMBERED, Reading
+from reflective_agents.offline.evidence import REMEMBERED
+from reflective_agents.offline.reading import Reading
 from reflective_agents.text.extract import Sentence, sentences, terms
 from reflective_agents.text.words import count_words
 
@@ -105,15 +106,23 @@ def queries(reading: Reading, *, of_missing: bool = False) -> list[str]:
     """
     words = list(reading.terms.values())[:QUERY_WORDS]
     singles = words if len(words) > 1 else []
-    pairs = sorted(combinations(range(len(words)), 2), key=lambda pair: (pair[1] - pair[0] == 1, pair))
-    options = [*_leading(reading), *(f"{words[first]} {words[second]}" for first, second in pairs), *singles]
+    pairs = sorted(combinations(range(len(words)), 2), key=_neighbours_last)
+    of_two = [f"{words[first]} {words[second]}" for first, second in pairs]
+    options = [*_leading(reading), *of_two, *singles]
     lacking = set(terms(" ".join(reading.missing(reading.evidence_stems))))
     new: dict[frozenset[str], str] = {}
     for option in options:
         stems = frozenset(terms(option))
-        if option and stems not in reading.query_stems and (not of_missing or stems & lacking):
+        is_new = option and stems not in reading.query_stems
+        if is_new and (not of_missing or stems & lacking):
             new.setdefault(stems, option)
     return list(new.values())
+
+
+def _neighbours_last(pair: tuple[int, int]) -> tuple[bool, tuple[int, int]]:
+    """Sort two words of the request that follow on each other behind all other pairs."""
+    first, second = pair
+    return second - first == 1, pair
 
 
 def write(
@@ -155,7 +164,9 @@ def _cite(sentence: Sentence, numbers: dict[str, int]) -> str:
     url = sentence.passage.url
     number = f" [{numbers.get(url, url)}]" if url else ""
     end = sentence.text[-1:]
-    return f"{body}{number}{end if end in '!。！' else '.'}"
+    if end not in "!。！":
+        end = "."
+    return f"{body}{number}{end}"
 
 
 def _compose(reading: Reading) -> str:
@@ -171,22 +182,29 @@ def _compose(reading: Reading) -> str:
 
 def select(reading: Reading, length: int, skipped: int = 0) -> list[Sentence]:
     """Return the best sentences that do not repeat each other, those of one source together and in their order."""
-    ranked = sorted((sentence for sentence in reading.sentences if _quotable(sentence)), key=_rank, reverse=True)
+    ranked = sorted(filter(_quotable, reading.sentences), key=_rank, reverse=True)
     chosen = [sentence for sentence in ranked if reading.critique and _stands_in(sentence, reading.draft)]
     # Room for two more, or a revision could add nothing to a long draft.
-    length = max(length, len(chosen) + 2) if chosen else length
-    pool = ranked[skipped:] if len(ranked) - skipped >= min(length, 2) else ranked
+    if chosen:
+        length = max(length, len(chosen) + 2)
+    pool = ranked
+    if len(ranked) - skipped >= min(length, 2):
+        pool = ranked[skipped:]
     target = {*reading.terms, *reading.wished}
     floor = FLOOR * _rank(ranked[0]) if ranked else 0
     while len(chosen) < length:
-        have: frozenset[str] = frozenset().union(*(sentence.stems for sentence in chosen))
         unused = [sentence for sentence in pool if not _repeats_any(sentence, chosen)]
         if not unused:
             break
-        # Cubed: a sentence that covers what is still missing goes before one that ranks a little higher.
-        gains = [(floor + _rank(sentence)) * (1 + len((sentence.stems & target) - have)) ** 3 for sentence in unused]
+        lacking = target.difference(*(sentence.stems for sentence in chosen))
+        gains = [_gain(sentence, floor, lacking) for sentence in unused]
         chosen.append(unused[gains.index(max(gains))])
     return _in_reading_order(reading, chosen)
+
+
+def _gain(sentence: Sentence, floor: float, lacking: set[str]) -> float:
+    # Cubed: a sentence that covers what is still missing goes before one that ranks a little higher.
+    return (floor + _rank(sentence)) * (1 + len(sentence.stems & lacking)) ** 3
 
 
 def _quotable(sentence: Sentence) -> bool:
@@ -197,7 +215,9 @@ def _rank(sentence: Sentence) -> float:
     """Rank a sentence by how well it reads alone: badly if it leans on the one before, well if it defines something."""
     if _DANGLING.search(sentence.text):
         return 0.4 * sentence.score
-    return (1.5 if _DEFINITION.search(sentence.text) else 1) * sentence.score
+    if _DEFINITION.search(sentence.text):
+        return 1.5 * sentence.score
+    return sentence.score
 
 
 def _repeats_any(sentence: Sentence, chosen: list[Sentence]) -> bool:

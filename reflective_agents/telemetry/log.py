@@ -41,9 +41,11 @@ class JsonLine(logging.Formatter):
         """Put time, level and logger before what the record tells."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         header = {"time": time, "level": record.levelname, "logger": record.name}
-        # A field of an event must not pass for the time or the level of its line.
-        renamed = {f"{name}_" if name in header else name: value for name, value in self.fields(record).items()}
-        return str(Event({**header, **renamed}))
+        line = Event(header)
+        for name, value in self.fields(record).items():
+            # A field of an event must not pass for the time or the level of its line.
+            line[f"{name}_" if name in header else name] = value
+        return str(line)
 
     def fields(self, record: logging.LogRecord) -> Mapping[str, Any]:
         """Return what the record tells."""

@@ -39,9 +39,10 @@ class _StepContext:
     """The run whose step has started this one."""
 
     def fields(self) -> dict[str, str | None]:
-        ids = {"run_id": self.run_id, "thread_id": self.thread_id}
-        above = {"parent_run_id": self.parent_run_id} if self.parent_run_id else {}
-        return {**ids, **above, "strategy": self.strategy, "step": self.step}
+        fields = {"run_id": self.run_id, "thread_id": self.thread_id}
+        if self.parent_run_id:
+            fields["parent_run_id"] = self.parent_run_id
+        return {**fields, "strategy": self.strategy, "step": self.step}
 
 
 _current_step: ContextVar[_StepContext | None] = ContextVar("step", default=None)
@@ -61,7 +62,8 @@ def current_strategy() -> str | None:
 
 def _event(name: str, fields: Mapping[str, Fact]) -> Event:
     current = _current_step.get()
-    return Event({"event": name, **(current.fields() if current else {}), **_plain(fields)})
+    of_step = current.fields() if current else {}
+    return Event({"event": name, **of_step, **_plain(fields)})
 
 
 def _plain(fields: Mapping[str, Fact]) -> dict[str, Plain]:

@@ -60,7 +60,8 @@ def configure() -> None:
     previous, _own_provider, _settings = _own_provider, None, settings
     if previous is not None:
         previous.shutdown()
-    if names := _exporters(settings):
+    names = _exporters(settings)
+    if names:
         _own_provider = _provider(names)
 
 
@@ -72,7 +73,8 @@ def _exporters(settings: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in (settings.get("OTEL_TRACES_EXPORTER") or default).split(",")]
     protocol = settings.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or settings.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     otlp = _PROTOCOLS.get(protocol or "http/protobuf", f"otlp over {protocol}")
-    return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
+    exporters = [name for name in names if name not in ("", "none")]
+    return [otlp if name == "otlp" else name for name in exporters]
 
 
 def _provider(names: list[str]) -> "TracerProvider | None":
@@ -167,8 +169,11 @@ def note(span: "Span", fields: Mapping[str, Plain]) -> None:
 
 def attributes(fields: Mapping[str, Plain]) -> dict[str, str | float | bool]:
     """Name fields as in the semantic conventions, or after this project."""
-    named = {name: value for name, value in fields.items() if value is not None and name != "seconds"}
-    return {_ATTRIBUTES.get(name, f"reflect.{name}"): value for name, value in named.items()}
+    named: dict[str, str | float | bool] = {}
+    for name, value in fields.items():
+        if value is not None and name != "seconds":
+            named[_ATTRIBUTES.get(name, f"reflect.{name}")] = value
+    return named
 
 
 def _fail(span: "Span", fault: str) -> None:
@@ -262,7 +267,9 @@ class Runs(BaseCallbackHandler):
         """
         chain = self._chains.get(run_id) if run_id else None
         to = tracer()
-        return _span_of(chain.graph, to, fields) if chain and chain.graph and to else None
+        if chain is None or chain.graph is None or to is None:
+            return None
+        return _span_of(chain.graph, to, fields)
 
 
 def _span_of(graph: _Chain, to: "Tracer", fields: Mapping[str, Plain]) -> "Span":

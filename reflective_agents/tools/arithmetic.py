@@ -111,18 +111,22 @@ def _bounded(value: Fraction) -> Fraction:
 
 def exact(value: Fraction) -> str:
     """Write a fraction without loss: 9336, 7.5, or, where no decimal number is the same, 1/3."""
-    places = next((n for n in range(MAX_PLACES + 1) if 10**n % value.denominator == 0), None)
-    # None: no decimal number is the same. 0: a whole number.
-    if not places:
+    if value.denominator == 1:
         return str(value)
-    digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
-    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+    for places in range(1, MAX_PLACES + 1):
+        if 10**places % value.denominator == 0:
+            sign = "-" if value < 0 else ""
+            digits = str(abs(value.numerator) * 10**places // value.denominator).zfill(places + 1)
+            return f"{sign}{digits[:-places]}.{digits[-places:]}"
+    return str(value)  # no decimal number is the same
 
 
 def show(value: Fraction) -> str:
     """Write a fraction for a reader: as `exact` does, but 1/3 as "1/3 (about 0.333333)"."""
     text = exact(value)
-    return f"{text} (about {Decimal(value.numerator) / value.denominator:.6g})" if "/" in text else text
+    if "/" not in text:
+        return text
+    return f"{text} (about {Decimal(value.numerator) / value.denominator:.6g})"
 
 
 def arithmetic_tools() -> list[BaseTool]:

@@ -68,18 +68,20 @@ def overrun(folders: Sequence[Path]) -> bool:
 
 def _counts_killed(file: Path) -> bool:
     with suppress(OSError):
-        counts = [line.split()[1] for line in file.read_text().splitlines() if line.startswith("oom_kill ")]
-        return any(number != "0" for number in counts)
+        for line in file.read_text().splitlines():
+            if line.startswith("oom_kill ") and line.split()[1] != "0":
+                return True
     return False
 
 
 def remove(folders: Sequence[Path], patience: float = 1.0) -> None:
     """Remove groups as soon as their last process is gone; blocks for so many seconds at most."""
-    deadline, left = time.monotonic() + patience, folders
-    while left := [folder for folder in left if not _removed(folder)]:
-        if time.monotonic() > deadline:
-            return
-        time.sleep(0.002)
+    deadline = time.monotonic() + patience
+    for folder in folders:
+        while not _removed(folder):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.002)
 
 
 def _removed(folder: Path) -> bool:
@@ -116,9 +118,18 @@ def _parents() -> tuple[Path, ...]:
 
 def own_group(groups: str, mounts: str) -> list[Path]:
     """Return the folder of this process's group of version 2, by what the kernel tells of it and of the mounts."""
-    (path, *_) = [line.removeprefix("0::") for line in groups.splitlines() if line.startswith("0::")] or [""]
-    shown = [line.split()[3:5] for line in mounts.splitlines() if " - cgroup2 " in line]
-    return [Path(folder, Path(path).relative_to(root)) for root, folder in shown if Path(path).is_relative_to(root)]
+    own = Path()
+    for line in groups.splitlines():
+        if line.startswith("0::"):
+            own = Path(line.removeprefix("0::"))
+            break
+    folders: list[Path] = []
+    for line in mounts.splitlines():
+        if " - cgroup2 " in line:
+            root, folder = line.split()[3:5]
+            if own.is_relative_to(root):
+                folders.append(Path(folder, own.relative_to(root)))
+    return folders
 
 
 def prepare(own: Path) -> Path | None:

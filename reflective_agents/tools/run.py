@@ -93,7 +93,8 @@ def _bounded(
     async def in_time(request: ToolCallRequest, execute: _Execute) -> ToolMessage:
         if request.tool is None:
             return _unknown(request.tool_call, names)
-        if misfit := _misfit(request.tool, request.tool_call["args"]):
+        misfit = _misfit(request.tool, request.tool_call["args"])
+        if misfit:
             return _error(request.tool_call, f"was not run: it takes {misfit}. Call it again with what it takes.")
         try:
             async with asyncio.timeout(timeout):
@@ -109,15 +110,22 @@ def _bounded(
 
 def _misfit(tool: BaseTool, args: JsonMapping) -> str:
     """Return what a tool takes, and which arguments it does not: it would ignore them without a word; empty if none."""
+    parameters = _parameters(tool)
+    surplus = sorted(args.keys() - parameters)
+    if not parameters or not surplus:
+        return ""
+    return f"{', '.join(sorted(parameters))}, not {', '.join(surplus)}"
+
+
+def _parameters(tool: BaseTool) -> set[str]:
+    """Return the names of all arguments that a tool takes; none if it takes any."""
     schema = tool.args_schema
-    parameters, takes_any = set[str](), True
     if isinstance(schema, dict):
-        parameters, takes_any = set(schema.get("properties") or ()), bool(schema.get("additionalProperties"))
-    elif schema is not None and issubclass(schema, BaseModel):
-        aliases = {field.alias for field in schema.model_fields.values() if field.alias}
-        parameters, takes_any = schema.model_fields.keys() | aliases, schema.model_config.get("extra") == "allow"
-    surplus = sorted(args.keys() - parameters) if parameters and not takes_any else []
-    return f"{', '.join(sorted(parameters))}, not {', '.join(surplus)}" if surplus else ""
+        return set() if schema.get("additionalProperties") else set(schema.get("properties") or ())
+    if schema is None or not issubclass(schema, BaseModel) or schema.model_config.get("extra") == "allow":
+        return set()
+    aliases = {field.alias for field in schema.model_fields.values() if field.alias}
+    return schema.model_fields.keys() | aliases
 
 
 def _contained_tool(tool: BaseTool) -> BaseTool:
@@ -149,7 +157,7 @@ async def _contained(request: ToolCallRequest, execute: _Execute) -> ToolMessage
         return _error(request.tool_call, "was cancelled. Try something else.")
     except (Exception, KeyboardInterrupt, GeneratorExit):  # `interrupt()` is such an exception
         raise
-    except BaseException as error:  # noqa: BLE001 - what is left is the tool's own: SystemExit and the like
+    except BaseException as error:  # noqa: BLE001 - a tool is foreign code: SystemExit, or an exception of its own
         return _error(request.tool_call, f"failed: {_described(error)}")
 
 

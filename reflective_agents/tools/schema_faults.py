@@ -67,7 +67,8 @@ class _Checkers:
         with suppress(BrokenPipeError):
             process.stdin.write(request)
             process.stdin.flush()
-        if answer := process.stdout.readline():
+        answer = process.stdout.readline()
+        if answer:
             faults: list[str] = json.loads(answer)
             return faults
         self._replace(process)

@@ -50,8 +50,11 @@ def _faults(schema: jsonschema_rs.Draft202012Validator, value: Any) -> list[str]
     # Quicker than to look for errors, and most values fit.
     if schema.is_valid(value):
         return []
-    errors = islice(schema.iter_errors(value), FAULTS)
-    return [f"{'.'.join(map(str, e.instance_path)) or 'output'}: {e.message[:LONGEST_FAULT]}" for e in errors]
+    faults: list[str] = []
+    for error in islice(schema.iter_errors(value), FAULTS):
+        path = ".".join(map(str, error.instance_path)) or "output"
+        faults.append(f"{path}: {error.message[:LONGEST_FAULT]}")
+    return faults
 
 
 def _nothing(uri: str) -> NoReturn:

@@ -69,15 +69,16 @@ def seccomp_filter(machine: str = platform.machine()) -> bytes | None:
     if machine not in MACHINES:
         return None
     audit, column, socket, clone = MACHINES[machine]
-    numbers = {numbers[column] for numbers in REFUSED.values()}
-    numbers |= set(REFUSED_ON_X86.values()) if machine == "x86_64" else set()
+    refused = {numbers[column] for numbers in REFUSED.values()}
+    if machine == "x86_64":
+        refused.update(REFUSED_ON_X86.values())
     program = [
         (_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, NEWEST + 1), (_RETURN, 0, 0, _ERRNO | ENOSYS),  # x86_64's other numbers, of x32, among them
         (_EQUAL, 0, 1, CLONE3), (_RETURN, 0, 0, _ERRNO | ENOSYS),
     ]  # fmt: skip
-    for number in sorted(numbers):
+    for number in sorted(refused):
         program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | EPERM)]
     last = len(FAMILIES) - 1
     program += [

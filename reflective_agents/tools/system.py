@@ -43,9 +43,9 @@ def system_files() -> tuple[str, ...]:
     maps = subprocess.run(command, env={}, capture_output=True, check=True, timeout=20, text=True).stdout
     library = Path(sysconfig.get_path("stdlib"))
     options = [*_links(), "--ro-bind", str(PYTHON), str(PYTHON), "--ro-bind", str(library), str(library)]
-    lines = [line.split(maxsplit=5) for line in maps.splitlines()]
-    mapped = {Path(line[5]) for line in lines if len(line) == 6}
-    for file in sorted(file for file in mapped if ".so" in file.name and not file.is_relative_to(library)):
+    for file in sorted(_libraries(maps)):
+        if file.is_relative_to(library):
+            continue
         options += ["--ro-bind", str(file), str(file)]
         # Links, since the loader asks for libm.so.6 where the file is libm-2.36.so.
         for name in _names(file):
@@ -57,6 +57,16 @@ def system_files() -> tuple[str, ...]:
     if _TIME_ZONES.is_dir():
         options += ["--ro-bind", str(_TIME_ZONES), str(_TIME_ZONES)]
     return tuple(options)
+
+
+def _libraries(maps: str) -> set[Path]:
+    """Return the shared libraries among the files that a process has mapped."""
+    files: set[Path] = set()
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and ".so" in Path(fields[5]).name:
+            files.add(Path(fields[5]))
+    return files
 
 
 def _links() -> Iterator[str]:

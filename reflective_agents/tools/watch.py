@@ -34,7 +34,8 @@ async def watch(pid: int, memory: int, files: int, groups: Sequence[Path] = ()) 
     """
     while True:
         await asyncio.sleep(EVERY_SECONDS)
-        if excess := await asyncio.to_thread(_excess, pid, memory, files, groups):
+        excess = await asyncio.to_thread(_excess, pid, memory, files, groups)
+        if excess:
             await asyncio.to_thread(kill, pid)
             return excess
 
@@ -60,8 +61,11 @@ def _resident(pid: int) -> int:
 def _share(pid: int) -> int:
     """Return the bytes of a process that no file holds, and of shared ones its part."""
     with suppress(*_GONE):
-        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+        kilobytes = 0
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                kilobytes += int(line.split()[1])
+        return kilobytes << 10
     return _resident(pid)
 
 
@@ -115,6 +119,7 @@ def _listed_children(parent: int) -> list[int]:
     for entry in _PROC.glob("[0-9]*/stat"):
         with suppress(*_GONE):
             # The name of the program, in brackets, may hold anything; the parent is the second field after it.
-            if int(entry.read_text(errors="replace").rpartition(")")[2].split()[1]) == parent:
+            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[1]) == parent:
                 children.append(int(entry.parent.name))
     return children

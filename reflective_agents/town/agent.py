@@ -26,7 +26,7 @@ from reflective_agents.town.state import Found, How, Mind, Planned, Remembered, 
 
 if TYPE_CHECKING:
     from reflective_agents.memory.rankings.base import Ranking
-    from reflective_agents.memory.stream import MemoryStream
+    from reflective_agents.memory.stream import MemoryStream, Scored
 
 F = TypeVar("F", bound=BaseModel)
 _INSIGHTS: tuple[Kind, ...] = ("reflection",)
@@ -100,23 +100,18 @@ class Agent:
         return "\n".join(part for part in knowledge if part)
 
     def _quoted(self, number: int, memory: Memory) -> str:
-        how = next((earlier["how"] for earlier in self.earlier if earlier["id"] == memory["id"]), memory["kind"])
+        how: str = memory["kind"]
+        for earlier in self.earlier:
+            if earlier["id"] == memory["id"]:
+                how = earlier["how"]
+                break
         return quoted("memory", memory["text"], number=number, kind=how, time=clock_of(memory["created"] // 60))
 
     async def recall(self, query: str) -> list[Memory]:
         """Retrieve the agent's memories for a query, most fitting first."""
         most, ranking = self.step.context.retrieved, self._ranking()
         scored = await self.stream.retrieve(query, k=most, now=self.seconds, ranking=ranking, renew=False)
-        found = [
-            Found(
-                id=each.memory["id"],
-                score=each.score,
-                recency=each.recency,
-                importance=each.importance,
-                relevance=each.relevance,
-            )
-            for each in scored
-        ]
+        found = list(map(_found, scored))
         self.retrievals.append(
             Retrieval(agent=self.name, step=self.number, time=clock_of(self.minute), query=query, found=found)
         )
@@ -183,12 +178,22 @@ class Agent:
         mark = list(await self.stream.reflected())
         if mark != self.mind["mark"]:
             self.mind["mark"] = mark
-            latest = await self.stream.latest(100, _INSIGHTS)
-            self.memories += [
-                Remembered(**memory, agent=self.name, step=self.number, how="reflection", source="", talk=0)
-                for memory in latest
-                if memory["created"] == self.seconds
-            ]
+            for memory in await self.stream.latest(100, _INSIGHTS):
+                if memory["created"] == self.seconds:
+                    insight = Remembered(
+                        **memory, agent=self.name, step=self.number, how="reflection", source="", talk=0
+                    )
+                    self.memories.append(insight)
+
+
+def _found(scored: "Scored") -> Found:
+    return Found(
+        id=scored.memory["id"],
+        score=scored.score,
+        recency=scored.recency,
+        importance=scored.importance,
+        relevance=scored.relevance,
+    )
 
 
 def is_about(fact: str, text: str) -> bool:

@@ -28,8 +28,9 @@ def _clock(value: T) -> T | str:
     if match is None:
         return value
     hour, minute, half = int(match[1]), match[2] or "00", (match[3] or "").casefold()
-    # 12 am is midnight, 12 pm noon.
-    return f"{hour % 12 + 12 * (half == 'p') if half else hour:02}:{minute}"
+    if half:  # 12 am is midnight, 12 pm noon
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return f"{hour:02}:{minute}"
 
 
 Time = Annotated[Clock, BeforeValidator(_clock)]

@@ -32,10 +32,10 @@ async def react(agent: Agent, others: Sequence[Agent]) -> Wish | None:
     agent.mind["seen"] = seen
     if not new:
         return None
-    memories = await agent.recall(f"{agent.mind['doing']}; {' and '.join(appearance(other) for other in new)}")
+    memories = await agent.recall(f"{agent.mind['doing']}; {' and '.join(map(appearance, new))}")
     sights = [quoted("seen", appearance(other), name=other.name, talked=_since(agent, other)) for other in others]
     prompt = prompts.REACT.format_messages(scene=agent.scene(_doing(agent), *sights, memories=memories))
-    form = reaction_of(tuple(other.name for other in others))
+    form = reaction_of(tuple(seen))
     reaction = await agent.ask(prompt, form, _flaw)
     importance = reaction.importance if reaction else EVERYDAY
     for other in new:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from langchain_core.messages import AnyMessage
@@ -48,7 +50,7 @@ async def wake(agent: Agent, conversation: Sequence[AnyMessage]) -> bool:
     )
     plan = await agent.ask(prompt, NEWS_PLAN if await agent.has_own_news() else DayPlan)
     agent.news = plan.news if isinstance(plan, NewsPlan) else ""
-    strokes = [Part(minutes_of(stroke.start), stroke.what) for stroke in plan.strokes] if plan else _usual(agent)
+    strokes = _strokes(plan) if plan else _usual(agent)
     agent.mind["strokes"] = _in_a_row(strokes, agent.minute, end)
     day = "; ".join(f"{clock_of(stroke['start'])} {stroke['what']}" for stroke in agent.mind["strokes"])
     agent.remember(f"{agent.name}'s plan for today: {day}", "plan", kind="plan", importance=PLAN_IMPORTANCE)
@@ -122,24 +124,35 @@ async def _actions(agent: Agent, hour: Planned) -> list[Planned]:
     return _in_a_row(parts, start, end)
 
 
+def _strokes(plan: DayPlan) -> list[Part]:
+    return [Part(minutes_of(stroke.start), stroke.what) for stroke in plan.strokes]
+
+
 def _usual(agent: Agent) -> list[Part]:
     """Return the usual day of an agent: the lines of its `usual` that begin with a time."""
-    lines = [line.split(maxsplit=1) for line in agent.persona.usual]
-    timed = [Part(minutes_of(line[0]), line[1]) for line in lines if len(line) == 2 and _CLOCK.fullmatch(line[0])]
-    return timed or [Part(agent.minute, "goes about the day")]
+    parts: list[Part] = []
+    for line in agent.persona.usual:
+        match line.split(maxsplit=1):
+            case [time, what] if _CLOCK.fullmatch(time):
+                parts.append(Part(minutes_of(time), what))
+    return parts or [Part(agent.minute, "goes about the day")]
 
 
 def _in_a_row(parts: Sequence[Part], start: int, end: int) -> list[Planned]:
     """Line up parts of a plan without gaps, from a start to an end; what lies outside is left out."""
-    inside = sorted((part for part in parts if part.begins < end), key=lambda part: part.begins) or parts[:1]
+    inside = [part for part in parts if part.begins < end] or parts[:1]
     # Of parts that begin before the start the last one counts: it is under way.
-    row = {max(part.begins, start): part for part in inside}
-    # The first part begins at once, whenever the model lets it begin.
-    starts = [start, *list(row)[1:]]
-    return [
-        Planned(start=begins, end=until, what=part.what, place=part.place, importance=part.importance)
-        for begins, until, part in zip(starts, [*starts[1:], end], row.values(), strict=True)
+    row: dict[int, Part] = {}
+    for part in sorted(inside, key=attrgetter("begins")):
+        row[max(part.begins, start)] = part
+    planned = [
+        Planned(start=begins, end=end, what=part.what, place=part.place, importance=part.importance)
+        for begins, part in row.items()
     ]
+    planned[0]["start"] = start  # at once, whenever the model lets it begin
+    for earlier, later in pairwise(planned):
+        earlier["end"] = later["start"]
+    return planned
 
 
 def _where(agent: Agent) -> str:

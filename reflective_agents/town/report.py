@@ -35,8 +35,8 @@ async def portrait(agent: Agent) -> Portrait:
     log = {memory["id"]: memory for memory in agent.earlier}
     memories: list[Remembered] = []
     async for memory in agent.stream.everything():
-        if entry := log.get(memory["id"]):
-            memories.append({**entry, **memory})
+        if memory["id"] in log:
+            memories.append({**log[memory["id"]], **memory})
     return _portrait(agent.town, agent.mind, memories)
 
 
@@ -71,10 +71,11 @@ def _knows(name: str, first: Mapping[str, Remembered]) -> Knows:
     memory = first.get(name)
     if memory is None:
         return Knows(agent=name, knows=False, memory="", text="", time="", way=[])
-    way = [name]
+    way, source = [name], memory["source"]
     # Two agents may each have it from the other: the way must not go in a circle.
-    while (source := first[way[0]]["source"]) in first and source not in way:
+    while source in first and source not in way:
         way.insert(0, source)
+        source = first[source]["source"]
     time = clock_of(memory["created"] // 60)
     return Knows(agent=name, knows=True, memory=memory["id"], text=memory["text"], time=time, way=way)
 

@@ -9,8 +9,10 @@ from reflective_agents.viewer.picture import Aggregate, Node, Picture
 
 def figures(picture: Picture, frame: int | None = None) -> dict[str, Figures]:
     """Return the figures of all nodes that have any, at a frame counted from 0; None for the last frame."""
-    last = len(picture["frames"]) - 1 if frame is None else frame
-    return {key: stats for frame in picture["frames"][: last + 1] for key, stats in frame["stats"].items()}
+    seen: dict[str, Figures] = {}
+    for each in picture["frames"][: None if frame is None else frame + 1]:
+        seen |= each["stats"]
+    return seen
 
 
 def value(stats: Figures, aggregate: Aggregate = "mean") -> float | None:
@@ -43,7 +45,7 @@ def numbers(picture: Picture, node: Node, seen: Mapping[str, Figures]) -> Iterat
 
 def pruned(picture: Picture) -> set[str]:
     """Return the nodes that were pruned, without those below them."""
-    return {key for frame in picture["frames"] for key in frame["pruned"]}
+    return set().union(*(frame["pruned"] for frame in picture["frames"]))
 
 
 def marks(picture: Picture, key: str, given_up: set[str]) -> list[str]:

@@ -56,18 +56,23 @@ def frames(values: JsonMapping) -> list[Frame]:
     if not log:
         entry = LogEntry(kind="end", node=None, added=list(tree), stats={}, calls=0, tokens=0)
         return [_frame(0, entry, {key: _final(own) for key, own in final.items()}, "")]
-    log = [{**entry, "stats": {**_first(tree, entry["added"]), **entry["stats"]}} for entry in log]
-    last = {key: number for number, entry in enumerate(log) for key in entry["stats"]}
+    changes = [{**_first(tree, entry["added"]), **entry["stats"]} for entry in log]
+    last: dict[str, int] = {}
+    for number, changed in enumerate(changes):
+        last |= dict.fromkeys(changed, number)
     lessons = {lesson["node"]: lesson["text"] for lesson in values.get("lessons") or []}
-    made = []
+    made: list[Frame] = []
     seen: dict[str, Figures] = {}
-    for number, entry in enumerate(log):
-        stats = {key: _figures(own, seen.get(key), final.get(key, {})) for key, own in entry["stats"].items()}
-        for key, own in stats.items():
+    for number, (entry, changed) in enumerate(zip(log, changes, strict=True)):
+        stats: dict[str, Figures] = {}
+        for key, own in changed.items():
+            ended = final.get(key, {})
+            figures = _figures(own, seen.get(key), ended)
+            if entry["kind"] == "rescore" and key == entry["node"] and "best" in figures:
+                figures["best"] = entry.get("change", {}).get("score", figures["best"])
             # A node closes when something at or below it is told, and then for good: with its last change.
-            if entry["kind"] == "rescore" and key == entry["node"] and "best" in own:
-                own["best"] = entry.get("change", {}).get("score", own["best"])
-            own["closed"] = last[key] == number and final.get(key, {}).get("closed", False)
+            figures["closed"] = last[key] == number and ended.get("closed", False)
+            stats[key] = figures
         seen |= stats
         learned = [lessons[key] for key in entry["added"] if key in lessons]
         made.append(_frame(number, entry, stats, "\n".join(learned)))

@@ -28,11 +28,16 @@ def _lines(picture: Picture, words: int) -> Iterator[str]:
     yield "flowchart LR"
     for key, node in picture["nodes"].items():
         before, after = _SHAPES[node["kind"]]
-        label = [key, node["kind"], *numbers(picture, node, seen), *marks(picture, key, given_up)]
-        yield f"    {_name(key)}{before}{' '.join(label)}<br/>{escaped(short(says(picture, node), words))}{after}"
+        label = " ".join([key, node["kind"], *numbers(picture, node, seen), *marks(picture, key, given_up)])
+        text = escaped(short(says(picture, node), words))
+        yield f"    {_name(key)}{before}{label}<br/>{text}{after}"
     for key, node in picture["nodes"].items():
         if node["parent_id"] is not None:
-            arrow = "==>" if key in picture["path"] else "-.->" if key in given_up else "-->"
+            arrow = "-->"
+            if key in picture["path"]:
+                arrow = "==>"
+            elif key in given_up:
+                arrow = "-.->"
             yield f"    {_name(node['parent_id'])} {arrow} {_name(key)}"
     for mark, style in _STYLES.items():
         marked = [_name(key) for key in picture["nodes"] if mark in marks(picture, key, given_up)]
@@ -47,7 +52,8 @@ def _name(key: str) -> str:
 
 def short(text: str, length: int) -> str:
     """Return the beginning of a text on one line, without invisible characters."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * length]).split())
+    visible = "".join(c if c.isprintable() else " " for c in text[: 10 * length])
+    line = " ".join(visible.split())
     return line if len(line) <= length else line[: length - 1] + "…"
 
 

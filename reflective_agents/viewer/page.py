@@ -53,12 +53,12 @@ class Page:
             shown_in_it: The kinds of pages that its script opens, whose scripts and styles its policy allows, too.
             parts: What else its body names, filled in.
         """
-        pages = [page.parts for page in (self, *shown_in_it)]
-        policy = _policy(
-            styles=[page["style"] for page in pages],
-            scripts=[page[name] for page in pages for name in ("vendor", "script") if page[name]],
-            more=self.rules,
-        )
+        styles: list[str] = []
+        scripts: list[str] = []
+        for page in (self, *shown_in_it):
+            styles.append(page.parts["style"])
+            scripts += filter(None, (page.parts["vendor"], page.parts["script"]))
+        policy = _policy(styles, scripts, self.rules)
         document = (VIEWER / "document.html").read_text("utf-8").replace("$body", self.body.read_text("utf-8"))
         return Template(document).substitute(title=self.title, policy=policy, **self.parts, **parts)
 
@@ -92,7 +92,7 @@ def embedded(picture: JsonMapping | None) -> str:
 
 
 def _policy(styles: list[str], scripts: list[str], more: tuple[str, ...]) -> str:
-    allowed, looks = (" ".join(map(_digest, texts)) for texts in (scripts, styles))
+    allowed, looks = " ".join(map(_digest, scripts)), " ".join(map(_digest, styles))
     rules = ["default-src 'none'", f"script-src {allowed}", f"style-src {looks}", "img-src data:"]
     # Trusted types: even a mistake in our script cannot make markup of a text.
     rules += ["base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"]

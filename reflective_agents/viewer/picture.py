@@ -4,6 +4,7 @@ Ids say where a node stands: `0` is the root, `0.3.1` the second child of the fo
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from langchain_core.messages import BaseMessage, ToolMessage
@@ -100,7 +101,10 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
     """
     spoken = values.get("messages") or []
     # What follows the last question is the answer, which the tree holds as well.
-    end_of_question = max((end for end, message in enumerate(spoken, 1) if message.type == "human"), default=0)
+    end_of_question = 0
+    for number, message in enumerate(spoken, 1):
+        if message.type == "human":
+            end_of_question = number
     nodes = {key: _node(node) for key, node in values["tree"].items()}
     end = values.get("best") or _best(nodes)
     data = {
@@ -113,7 +117,9 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         "frames": frames(values),
         "path": [node["id"] for node in path_to(nodes, end)],
         "reflections": [{"node": entry["node"], "text": entry["text"]} for entry in values.get("lessons") or []],
-        **{name: values.get(name) for name in ("answer", "outcome", "usage")},
+        "answer": values.get("answer"),
+        "outcome": values.get("outcome"),
+        "usage": values.get("usage"),
     }
     return complete(data)
 
@@ -125,15 +131,20 @@ def complete(data: JsonMapping) -> Picture:
         ValueError: if the nodes do not form a tree.
     """
     nodes = {key: _filled(_NODE, {**node, "id": key}) for key, node in data["nodes"].items()}
-    roots = [key for key, node in nodes.items() if node["parent_id"] is None]
-    lost = [key for key, node in nodes.items() if node["parent_id"] is not None and node["parent_id"] not in nodes]
+    roots: list[str] = []
+    lost: list[str] = []
+    for key, node in nodes.items():
+        if node["parent_id"] is None:
+            roots.append(key)
+        elif node["parent_id"] not in nodes:
+            lost.append(key)
     if len(roots) != 1 or lost:
         raise ValueError(f"the nodes do not form a tree: roots {roots}, without their parents {lost}")
-    entry = [_frame(number, frame, nodes) for number, frame in enumerate(data.get("frames") or [{}])]
-    missing = nodes.keys() - {key for frame in entry for key in frame["added"]}
-    entry[-1]["added"] = [*entry[-1]["added"], *(key for key in nodes if key in missing)]
+    history = [_frame(number, frame, nodes) for number, frame in enumerate(data.get("frames") or [{}])]
+    added = set(chain.from_iterable(frame["added"] for frame in history))
+    history[-1]["added"] += [key for key in nodes if key not in added]
     path = [key for key in data.get("path") or [] if key in nodes]
-    whole: Any = _filled(_PICTURE, {**data, "nodes": nodes, "frames": entry, "path": path})
+    whole: Any = _filled(_PICTURE, {**data, "nodes": nodes, "frames": history, "path": path})
     made: Picture = whole
     return made
 
@@ -178,19 +189,29 @@ _PICTURE: JsonObject = {
 
 
 def _filled(defaults: JsonMapping, values: JsonMapping) -> JsonObject:
-    return {**defaults, **{key: value for key, value in values.items() if value is not None or key not in defaults}}
+    filled = dict(defaults)
+    for key, value in values.items():
+        if value is not None or key not in defaults:
+            filled[key] = value
+    return filled
 
 
 def _frame(number: int, frame: JsonMapping, nodes: JsonMapping) -> JsonObject:
     made = _filled(_FRAME, {"number": number, **frame})
-    return {**made, **{name: [key for key in made[name] if key in nodes] for name in ("added", "pruned")}}
+    made["added"] = [key for key in made["added"] if key in nodes]
+    made["pruned"] = [key for key in made["pruned"] if key in nodes]
+    return made
 
 
 def _node(node: JsonMapping) -> JsonObject:
     """Convert a node of the state: messages as data, and its action and observation in words unless it has its own."""
-    messages = [_message(message) for message in node.get("messages") or []]
-    calls = [called(call) for message in messages for call in message["tool_calls"]]
-    observed = [message["content"] for message in messages if message["type"] == "tool"]
+    messages = list(map(_message, node.get("messages") or []))
+    calls: list[str] = []
+    observed: list[str] = []
+    for message in messages:
+        calls += map(called, message["tool_calls"])
+        if message["type"] == "tool":
+            observed.append(message["content"])
     stored = {key: node[key] for key in Node.__annotations__ if key in node}
     return {"action": ", ".join(calls), "observation": "\n".join(observed), **stored, "messages": messages}
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from itertools import takewhile
+from operator import itemgetter
 from typing import Literal
 
 from reflective_agents.state.json_types import JsonObject
@@ -42,7 +44,9 @@ def examples(picture: Picture, min_score: float | None = None) -> list[dict[str,
         return []
     end = picture["nodes"][picture["path"][-1]]
     good = end["solved"] if min_score is None else (worth(end) or 0.0) >= min_score
-    return [{"messages": [*_conversation(picture), *_trajectory(picture, end)]}] if good else []
+    if not good:
+        return []
+    return [{"messages": [*_conversation(picture), *_trajectory(picture, end)]}]
 
 
 def _siblings(picture: Picture, margin: float) -> Iterator[dict[str, Chat]]:
@@ -69,11 +73,17 @@ def _trajectories(picture: Picture, margin: float) -> Iterator[dict[str, Chat]]:
 
 def _ranked(nodes: list[Node], margin: float) -> Iterator[tuple[Node, Node]]:
     """Pair the best node with each that is worse by the margin."""
-    valued = [(value, node) for node in nodes if (value := worth(node)) is not None]
-    top, best = max(valued, key=lambda item: item[0], default=(0.0, None))
+    valued: list[tuple[float, Node]] = []
+    for node in nodes:
+        value = worth(node)
+        if value is not None:
+            valued.append((value, node))
+    if not valued:
+        return
+    top, best = max(valued, key=itemgetter(0))
     for value, node in valued:
         difference = round(top - value, 9)  # 0.7 - 0.6 is a little less than 0.1
-        if best is not None and difference > 0 and difference >= margin:
+        if difference > 0 and difference >= margin:
             yield best, node
 
 
@@ -85,27 +95,35 @@ def _conversation(picture: Picture) -> Chat:
 
 def _critique(node: Node) -> Chat:
     """Return the critique of an answer on the way, which follows it as the user's turn."""
-    return [{"role": "user", "content": node["critique"]}] if node["kind"] == "answer" and node["critique"] else []
+    if node["kind"] == "answer" and node["critique"]:
+        return [{"role": "user", "content": node["critique"]}]
+    return []
 
 
 def _trajectory(picture: Picture, end: Node) -> Chat:
     """Return the turns that lead to an answer, without the answers that were given up for it on the way."""
-    steps = path_to(picture["nodes"], end["id"])
-    return [turn for node in steps if node is end or node["kind"] != "answer" for turn in _turns(node)]
+    turns: Chat = []
+    for node in path_to(picture["nodes"], end["id"]):
+        if node is end or node["kind"] != "answer":
+            turns += _turns(node)
+    return turns
 
 
 def _turn(node: Node) -> Chat:
     """Return what the model itself says at a node, without the replies to it."""
-    turns = _turns(node)
-    return turns[: next((index for index, turn in enumerate(turns) if turn["role"] != "assistant"), len(turns))]
+    return list(takewhile(lambda turn: turn["role"] == "assistant", _turns(node)))
 
 
 def _turns(node: Node) -> Chat:
     if node["messages"]:
         return _chat(node["messages"], node["id"])
+    turns: Chat = []
     text = "\n".join(filter(None, (node["thought"], node["action"])))
-    turns = (("assistant", text), ("user", node["observation"]))
-    return [{"role": role, "content": content} for role, content in turns if content]
+    if text:
+        turns.append({"role": "assistant", "content": text})
+    if node["observation"]:
+        turns.append({"role": "user", "content": node["observation"]})
+    return turns
 
 
 def _chat(messages: list[Message], stem: str) -> Chat:

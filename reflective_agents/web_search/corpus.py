@@ -10,16 +10,13 @@ import logging
 import os
 import shutil
 import sqlite3
-import stat
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from functools import cache, lru_cache
-from importlib.resources import files
 from pathlib import Path
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 from reflective_agents.state.errors import BadCorpus
 from reflective_agents.state.extras import need
@@ -27,6 +24,7 @@ from reflective_agents.state.forks import after_fork
 from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import spaced, words
 from reflective_agents.web_search.documents import SUFFIXES, Passage, Unreadable, read_passages
+from reflective_agents.web_search.folder import Stamp, scan, visible_files
 from reflective_agents.web_search.results import SearchResult
 
 log = logging.getLogger(__name__)
@@ -57,9 +55,6 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
 """
 _SCHEME = "corpus:"
 _FORMAT = 2  # raise it when the schema or the splitting changes: older index files are then left alone
-
-Stamp = tuple[int, int]
-"""Size in bytes and time of the last change in nanoseconds: a file that keeps both is not read again."""
 
 
 class Corpus:
@@ -122,7 +117,7 @@ class Corpus:
 
     def _refresh(self, path: Path) -> None:
         """Bring the index up to date with the folder."""
-        stamps = dict(_scan(self.folder))
+        stamps = dict(scan(self.folder))
         # REFLECT_CACHE_DIR may have changed, or somebody have cleared the cache, since the last search.
         if (path, stamps) == self._seen and path.exists():
             return
@@ -169,20 +164,21 @@ def open_corpus(folder: str | None) -> Corpus:
     Raises:
         BadCorpus: if there is no such folder, or no file in it that can be read.
     """
-    path = Path(folder).expanduser() if folder else Path(str(files("reflective_agents.web_search") / "corpus_articles"))
+    path = Path(folder).expanduser() if folder else Path(__file__).with_name("corpus_articles")
     if not path.exists():
         raise BadCorpus(f"There is no folder {path}: name one that exists.")
     if not path.is_dir():
         raise BadCorpus(f"{path} is a file: name the folder that it lies in.")
-    if next(_scan(path), None) is None:
+    if next(scan(path), None) is None:
         raise BadCorpus(f"{path} holds no document: {_ADVICE}")
     return _corpus(path.resolve())
 
 
 @cache
 def _corpus(folder: Path) -> Corpus:
-    suffixes = [path.suffix.lower() for path in _files(folder)]
-    skipped = Counter(suffix for suffix in suffixes if suffix not in SUFFIXES)
+    skipped = Counter(path.suffix.lower() for path in visible_files(folder))
+    for suffix in SUFFIXES:
+        del skipped[suffix]
     if skipped:
         kinds = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in skipped.most_common(5))
         log.warning("Skipped files of %s (%s): %s", folder, kinds, _READ)
@@ -192,31 +188,8 @@ def _corpus(folder: Path) -> Corpus:
 after_fork(_corpus.cache_clear)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield every visible file, in order."""
-    for parent, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(parent, name) for name in sorted(names) if not name.startswith("."))
-
-
-def _scan(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """Yield path and stamp of every visible, non-empty file of a known kind; the path relative and percent-encoded."""
-    for path in _files(folder):
-        if path.suffix.lower() not in SUFFIXES:
-            continue
-        try:
-            if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-                continue  # what lies elsewhere was not given to be searched
-            info = path.stat()
-        except OSError:  # removed meanwhile, or a link that leads nowhere
-            continue
-        if stat.S_ISREG(info.st_mode) and info.st_size:
-            # Encoded: names of files may hold what is no text, and addresses of sources stand in answers.
-            yield quote(os.fsencode(path.relative_to(folder).as_posix())), (info.st_size, info.st_mtime_ns)
-
-
 def _read(folder: Path, path: str) -> list[Passage]:
-    """Read one file of the corpus. One that cannot be read has no passages, and a warning says why."""
+    """Read a file by its path as `scan` yields it. One that cannot be read has no passages, and a warning says why."""
     file = folder / os.fsdecode(unquote_to_bytes(path))
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
@@ -246,8 +219,9 @@ def _replace(index: sqlite3.Connection, path: str, stamp: Stamp | None, passages
         if stamp and passages:
             index.execute("INSERT INTO files VALUES (?, ?, ?)", (path, *stamp))
             (last,) = index.execute("SELECT coalesce(max(id), 0) FROM passages").fetchone()
-            new = [(number, p.title, p.text) for number, p in enumerate(passages, last + 1)]
-            index.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", [(row[0], path, *row[1:]) for row in new])
+            new = [(number, passage.title, passage.text) for number, passage in enumerate(passages, last + 1)]
+            rows = [(number, path, title, text) for number, title, text in new]
+            index.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
             index.executemany("INSERT INTO words (rowid, title, text) VALUES (?, ?, ?)", _cut(new))
 
 

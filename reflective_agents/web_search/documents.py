@@ -95,7 +95,8 @@ def _need(library: str) -> None:
 
 def _clean(text: str) -> str:
     """Return `text` on one line, without control characters and halves of surrogate pairs."""
-    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", text.encode("utf-8", "ignore").decode()).split())
+    whole = text.encode("utf-8", "ignore").decode()
+    return " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", whole).split())
 
 
 def _decode(data: bytes) -> str:
@@ -181,10 +182,13 @@ def _strip(markup: str) -> tuple[str, str]:
             noise = ""
         elif tag in _NOISE_TAGS:
             noise, depth = tag, 1
-            title = title or (_clean(data) if tag == "title" else "")
+            if tag == "title" and not title:
+                title = _clean(data)
             continue
         if tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
-            text.append(_BLOCK + (_HEADING if tag in _HEADING_TAGS else ""))
+            text.append(_BLOCK)
+        if tag in _HEADING_TAGS:
+            text.append(_HEADING)
         if tag in ("h1", "/h1"):
             in_heading = tag == "h1" and not heading
         if in_heading:

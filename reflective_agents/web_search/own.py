@@ -42,7 +42,7 @@ async def search_own(engine: OwnSearch, query: str, *, max_results: int) -> list
         results = await _ask(engine, query)
     except (SearchFailed, GraphBubbleUp):  # the latter is how `interrupt()` pauses a run
         raise
-    except Exception as error:  # whatever the code of others raises is an observation for the model
+    except Exception as error:  # the engine is foreign code, which may raise anything: an observation for the model
         raise SearchFailed(f"{name_of(engine)} failed: {type(error).__name__}: {redacted(str(error))}") from error
     if not isinstance(results, Iterable) or isinstance(results, str | Mapping):
         raise SearchFailed(f"{name_of(engine)} returned {type(results).__name__}, not a list of results")
@@ -56,7 +56,9 @@ async def _ask(engine: OwnSearch, query: str) -> Iterable[Result]:
     # An object with an asynchronous `__call__` is no coroutine function itself; a partial of one is.
     awaits = inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None))  # noqa: B004
     results = engine(query) if awaits else await asyncio.to_thread(engine, query)
-    return await results if isinstance(results, Awaitable) else results
+    if isinstance(results, Awaitable):
+        return await results
+    return results
 
 
 def _source(result: Result, engine: str) -> SearchResult:
@@ -67,11 +69,16 @@ def _source(result: Result, engine: str) -> SearchResult:
         data = result
     else:
         data = {"content": result}
-    content = _first(data, _CONTENT)
-    # The same content has the same address in each run, so that it counts as one source.
-    url = _first(data, _URL) or f"{engine}:{blake2b(content.encode(), digest_size=6).hexdigest()}"
+    content, url = _first(data, _CONTENT), _first(data, _URL)
+    if not url:
+        # The same content has the same address in each run, so that it counts as one source.
+        digest = blake2b(content.encode(), digest_size=6).hexdigest()
+        url = f"{engine}:{digest}"
     return SearchResult(title=_first(data, _TITLE) or url, url=url, content=content)
 
 
 def _first(data: JsonMapping, names: Iterable[str]) -> str:
-    return next((str(data[name]).strip() for name in names if data.get(name)), "")
+    for name in names:
+        if data.get(name):
+            return str(data[name]).strip()
+    return ""

@@ -82,14 +82,15 @@ async def pubmed(query: str, max_results: int) -> Results:
     if not ids:
         return []
     response = await _get("pubmed", f"{PUBMED}/efetch.fcgi", db="pubmed", id=",".join(ids), retmode="xml")
-    return [
-        {
-            "title": _text(article.find(".//ArticleTitle")),
-            "url": f"https://pubmed.ncbi.nlm.nih.gov/{article.findtext('.//PMID')}/",
-            "content": "\n".join(map(_text, article.iterfind(".//AbstractText"))),
-        }
-        for article in ElementTree.fromstring(response.content).iter("PubmedArticle")
-    ]
+    return list(map(_article, ElementTree.fromstring(response.content).iter("PubmedArticle")))
+
+
+def _article(article: ElementTree.Element) -> JsonMapping:
+    return {
+        "title": _text(article.find(".//ArticleTitle")),
+        "url": f"https://pubmed.ncbi.nlm.nih.gov/{article.findtext('.//PMID')}/",
+        "content": "\n".join(map(_text, article.iterfind(".//AbstractText"))),
+    }
 
 
 async def wikipedia(query: str, max_results: int) -> Results:

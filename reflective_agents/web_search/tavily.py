@@ -68,8 +68,12 @@ async def search_tavily(query: str, *, max_results: int) -> list[SearchResult]:
         raise SearchFailed("Tavily's reply could not be read.") from error
     except _faults() as error:
         raise SearchFailed(_explain(error)) from error
-    hits = [(hit, (hit.content or "").strip()) for hit in reply.results[:max_results]]
-    return [SearchResult(title=hit.title or hit.url, url=hit.url, content=content) for hit, content in hits if content]
+    results: list[SearchResult] = []
+    for hit in reply.results[:max_results]:
+        content = (hit.content or "").strip()
+        if content:
+            results.append(SearchResult(title=hit.title or hit.url, url=hit.url, content=content))
+    return results
 
 
 def _faults() -> tuple[type[Exception], ...]:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from reflective_agents.evals.report import curves, facts, page
-from reflective_agents.evals.results import Result, Store, read_run
+from reflective_agents.evals.results import Result, read_run
+from reflective_agents.evals.store import Store
 from reflective_agents.evals.summary import summarise, wilson
 from reflective_agents.evals.transcripts import Transcript
 from tests.evals.fakes import attempts, make_about, make_result

@@ -8,7 +8,8 @@ import pytest
 
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.rescore import rescore
-from reflective_agents.evals.results import About, Result, Store, empty_result, read_run
+from reflective_agents.evals.results import About, Result, empty_result, read_run
+from reflective_agents.evals.store import Store
 from reflective_agents.state.errors import Misuse
 
 

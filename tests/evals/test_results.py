@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reflective_agents.evals.results import RUN, Store, folder_of, read_run
+from reflective_agents.evals.results import RUN, read_run
+from reflective_agents.evals.store import Store, folder_of
 from reflective_agents.evals.transcripts import Transcript, TranscriptSpan, read_transcript
 from tests.evals.fakes import make_about, make_result
 

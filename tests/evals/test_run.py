@@ -13,9 +13,10 @@ import pytest
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.plain import Plain
 from reflective_agents.evals.datasets import Dataset
-from reflective_agents.evals.results import RESULTS, RUN, Result, Store, folder_of, read_run
-from reflective_agents.evals.run import about as make_about
+from reflective_agents.evals.description import about as make_about
+from reflective_agents.evals.results import RESULTS, RUN, Result, read_run
 from reflective_agents.evals.run import attempt, evaluate
+from reflective_agents.evals.store import Store, folder_of
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.transcripts import Transcript
 from reflective_agents.state.context import Context

@@ -57,7 +57,7 @@ class Memories(Protocol):
         ...
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column of `memory.index.COLUMNS`."""
+        """Return a column of `memory.columns.COLUMNS`."""
         ...
 
     def row(self, memory_id: str) -> int | None:
@@ -111,6 +111,7 @@ class Ranking(ABC):
         Raises:
             Misuse: if a weight is negative or not finite, or all are 0.
         """
-        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights) or not any(self.weights):
+        are_possible = all(math.isfinite(weight) and weight >= 0 for weight in self.weights)
+        if not are_possible or not any(self.weights):
             raise Misuse(f"weights are numbers of 0 or more, and not all 0: {self.weights}")
         return self

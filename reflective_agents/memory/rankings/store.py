@@ -25,8 +25,8 @@ class StoreSearch(Ranking):
         created = memories.column("created")
         fitting = np.full(len(created), min(query.found.values(), default=0.0), np.float32)
         for memory_id, fit in query.found.items():
-            # Another process may have added it since.
-            if (row := memories.row(memory_id)) is not None:
+            row = memories.row(memory_id)
+            if row is not None:  # another process may have added it since
                 fitting[row] = fit
         return np.arange(len(created)), [lateness(created, now), memories.column("importance"), fitting]
 

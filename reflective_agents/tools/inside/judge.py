@@ -146,7 +146,8 @@ def judge(channel: Channel, report: Channel, job: Examination) -> None:
     for test in job["tests"]:
         remote = Remote(channel)
         channel.send("begin")
-        verdict = carry_out(test, {**borrowed(test, job["entry_point"], greeting["names"], remote), **setup_names})
+        lent = borrowed(test, job["entry_point"], greeting["names"], remote)
+        verdict = carry_out(test, {**lent, **setup_names})
         with Caught() as farewell:
             channel.send("end")
             while "ended" not in channel.receive():
@@ -163,13 +164,16 @@ def borrowed(test: str, entry_point: str, offered: dict[str, Any], remote: Remot
     Python's own names are not the program's to give, and its modules come from Python, although a program offers them.
     """
     with Caught():
-        read = {node.id for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)} & offered.keys()
-        modules = {name: importlib.import_module(name) for name in read & sys.stdlib_module_names}
-        needed = {name for name in read if name[:2] != "__" and not hasattr(builtins, name)} - modules.keys()
+        named = {node.id for node in ast.walk(ast.parse(test)) if isinstance(node, ast.Name)}
+        lent: dict[str, Any] = {}
+        for name in named & offered.keys():
+            if name in sys.stdlib_module_names:
+                lent[name] = importlib.import_module(name)
+            elif name[:2] != "__" and not hasattr(builtins, name):
+                lent[name] = remote.decode(offered[name])
         if entry_point in offered:
-            needed.add(entry_point)
-        lent = {name: remote.decode(offered[name]) for name in needed}
-        return {**modules, **lent}
+            lent[entry_point] = remote.decode(offered[entry_point])
+        return lent
     return {}
 
 

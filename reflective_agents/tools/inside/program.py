@@ -15,8 +15,10 @@ def serve_program(channel: Channel, job: Job) -> None:
     with Caught() as loading:
         setup_names = prepare(job)
         module = load(job["program"], "program", setup_names)
-        defined = {name: value for name, value in vars(module).items() if setup_names.get(name, names) is not value}
-        names = {name: objects.handle(value) for name, value in defined.items() if name[:2] != "__"}
+        for name, value in [*vars(module).items()]:
+            is_from_setup = name in setup_names and setup_names[name] is value
+            if not is_from_setup and name[:2] != "__":
+                names[name] = objects.handle(value)
     channel.send({"failed": describe(loading.error)} if loading.error else {"names": names})
     status = 0
     while loading.error is None:
