@@ -9,7 +9,8 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from reflective_agents.environments.base import Environment, State, Transition, cleaned, task_of
+from reflective_agents.environments.base import Environment, State, Transition, task_of
+from reflective_agents.environments.cleaned import cleaned
 from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.toolless import ACT
