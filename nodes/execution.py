@@ -76,8 +76,8 @@ class Step(Generic[C]):
 
     def cost(self) -> Update:
         """Return the update of the cost: the counters that have changed."""
-        spent = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
-        return {"usage": spent, "events": self._events}
+        changed = {name: amount for name, amount in self.meter.usage.items() if self._before.get(name) != amount}
+        return {"usage": changed, "events": self._events}
 
     def compacted(self) -> Update:
         """Return the update of what is compacted; nothing where that is as it was."""
@@ -96,8 +96,10 @@ class Step(Generic[C]):
         shown = await with_texts(state, self.texts, self.context, begins=begins)
         self.meter.long_messages = [message for message in shown["messages"] if is_long(message)]
         if shown is not state:
-            pairs = zip(state["messages"], shown["messages"], strict=True)
-            self.messages = {old.id: old for old, new in pairs if old is not new}
+            self.messages = {}
+            for old, new in zip(state["messages"], shown["messages"], strict=True):
+                if old is not new:
+                    self.messages[old.id] = old
         return shown
 
     async def show_less(self, state: S) -> S | None:
