@@ -256,7 +256,9 @@ class Environment(ABC):
         """Return a transition with the reward 0 if it holds a whole answer that leaves the task open: should the run
         end here, nothing is solved."""
         is_open = transition.valid and not transition.done and transition.reward is None
-        return transition._replace(reward=0.0) if is_open and self.is_whole(transition.state) else transition
+        if is_open and self.is_whole(transition.state):
+            return transition._replace(reward=0.0)
+        return transition
 
     def find_answer(self, text: str) -> str:
         """Return the answer that a model's text ends with; empty if there is none."""
