@@ -141,10 +141,13 @@ class ModelCapabilities:
             tokens: Likely tokens of the request, prompt and answer together.
             known: What was known when it was sent: others have been refused meanwhile.
         """
-        less, is_named = min(tokens, known or tokens) * 3 // 4, self.context_tokens is not None and not self.is_assumed
-        if less >= SMALLEST_ASSUMED and not is_named:
-            self.context_tokens, self.is_assumed = min(less, self.context_tokens or less), True
-            self.learned_at = self.learned_at or time.monotonic()
+        is_named = self.context_tokens is not None and not self.is_assumed
+        less = min(tokens, known or tokens) * 3 // 4
+        if is_named or less < SMALLEST_ASSUMED:
+            return
+        self.context_tokens = min(less, self.context_tokens or less)
+        self.is_assumed = True
+        self.learned_at = self.learned_at or time.monotonic()
 
     def trial(self) -> "ModelCapabilities":
         """Return a copy on which to try what a refusal may mean."""
@@ -184,11 +187,11 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
     """Return what is known of a model; at first, what its provider says of it."""
     capabilities = _of_objects.get(id(model))
     if capabilities is None:
+        capabilities = _first(model)
         address = address_of(model)
-        name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
-        capabilities = (
-            _by_name.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
-        )
+        if address:
+            name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
+            capabilities = _by_name.setdefault((type(model).__name__, name, address), capabilities)
         _of_objects[id(model)] = capabilities
         # Another object may get the same id once this one is gone.
         weakref.finalize(model, _of_objects.pop, id(model), None)

@@ -164,7 +164,8 @@ async def _send(
     """Send a request once: what it may cost is held before, and what it has cost is settled after."""
     options = _with_model_options(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
-    guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
+    guess = estimate_tokens(messages, options)
+    most = options.get("n", 1) * longest
     prices = partial(rates_of, base, meter.prices)
     rates = prices(guess)
     async with (
@@ -250,7 +251,7 @@ async def _retracting(listener: Listener | None) -> AsyncIterator[None]:
     """Let a listener forget what it has heard of a request that fails."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # also a cancellation: what was heard is no answer
         if listener:
             await listener.retract()
         raise
