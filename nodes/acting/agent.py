@@ -237,7 +237,7 @@ async def with_fewer_steps(
 
 def longest_answer_prompt(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
     """Return the longest prompt, in estimated tokens, that leaves the run enough for an answer."""
-    declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.acting != "paper" else []
+    declared = [] if step.context.acting == "paper" else list(map(convert_to_openai_tool, tools))
     left = min(step.context.max_total_tokens - step.meter.usage["total_tokens"], affordable_tokens(step))
     return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
 

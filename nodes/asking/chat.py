@@ -11,10 +11,11 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import capabilities_of, is_unsupported, with_tools
+from reflective_agents.models.capabilities import capabilities_of, with_tools
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, load_client, model_for
+from reflective_agents.models.refusals import is_unsupported
 from reflective_agents.models.sending import Listener
 from reflective_agents.models.structured import read_form, retry, structured_request, was_ignored
 from reflective_agents.nodes.step import Step

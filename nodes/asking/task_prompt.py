@@ -38,7 +38,7 @@ def _task(environment: Environment) -> list[str]:
 
 
 def _join(parts: list[str]) -> str:
-    return "".join(f"{part}\n" for part in parts) + "\n" if parts else ""
+    return "\n".join([*parts, "", ""]) if parts else ""
 
 
 def examples_text(examples: Examples) -> str:

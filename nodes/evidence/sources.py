@@ -185,7 +185,9 @@ def results_in(observation: str) -> list[JsonObject]:
     value = _json(observation)
     if isinstance(value, dict):
         value = value.get("results")
-    return [item for item in value if _is_result(item)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if _is_result(item)]
 
 
 def numbered(observation: str, before: Sequence[str], earlier: Sources = NO_SOURCES) -> str:

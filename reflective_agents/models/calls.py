@@ -14,11 +14,8 @@ from reflective_agents.models.capabilities import (
     ChatModel,
     ModelCapabilities,
     capabilities_of,
-    context_size,
     is_forced,
-    is_unsupported,
     name_of,
-    refused_option,
     takes_n,
     takes_seed,
     unbind,
@@ -39,6 +36,7 @@ from reflective_agents.models.fallbacks import in_turn, rebound
 from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
+from reflective_agents.models.refusals import context_size, is_unsupported, refused_option
 from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
 from reflective_agents.models.structured import was_ignored
 from reflective_agents.models.tool_form import ToolForm, tool_form

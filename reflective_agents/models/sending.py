@@ -19,7 +19,6 @@ from reflective_agents.models.capabilities import (
     ModelCapabilities,
     address_of,
     capabilities_of,
-    is_too_long,
     name_of,
     speaks_openai,
 )
@@ -41,6 +40,7 @@ from reflective_agents.models.faults import (
 from reflective_agents.models.joining import as_reply, is_empty, joined
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
+from reflective_agents.models.refusals import is_too_long
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.state.context import Thinking

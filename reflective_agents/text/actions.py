@@ -217,10 +217,15 @@ def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
         return {"input": text}
     fields = list(tool.fields) if tool else ["input"]
     parts = _parts(text)
-    pairs = [_PAIR.match(part) for part in parts]
+    named: dict[str, Json] = {}
+    is_pairs = bool(parts)
+    for part in parts:
+        if pair := _PAIR.match(part):
+            named[pair[1]] = _plain(pair[2])
+        else:
+            is_pairs = False
     # A single `x=2` may be the value itself, such as an equation, unless the tool has an argument of this name.
-    named = {pair[1]: _plain(pair[2]) for pair in pairs if pair}
-    if parts and all(pairs) and (len(parts) > 1 or named.keys() <= {*fields}):
+    if is_pairs and (len(parts) > 1 or named.keys() <= {*fields}):
         return named
     required = len(tool.required) if tool else 1
     if not fields:

@@ -223,7 +223,10 @@ def with_extra(node: NodeStats, **entries: object) -> NodeStats:
 def _replaced(node: NodeStats, **entries: int | list[int] | JsonObject) -> NodeStats:
     """Replace entries; those that are 0 or empty are left out."""
     new = {**node, **entries}
-    return cast(NodeStats, {key: entry for key, entry in new.items() if entry or key not in entries})
+    for key, entry in entries.items():
+        if not entry:
+            del new[key]
+    return cast(NodeStats, new)
 
 
 def reopened(stats: Stats, node: str) -> Stats:

@@ -79,11 +79,13 @@ class Progress:
 
     def update(self) -> Update:
         """Return the update of the state."""
+        changed_nodes = {key: self._changes(node) for key, node in self._nodes.items()}
+        first_by_state = {key: node for key, node in self._keys.items() if not is_answer_key(key)}
         added: Update = {
-            "tree": {key: self._changes(node) for key, node in self._nodes.items()},
+            "tree": changed_nodes,
             "stats": changes_of(self._stats, self._state["stats"]),
             "log": self.log,
-            "values": {key: node for key, node in self._keys.items() if not is_answer_key(key)},
+            "values": first_by_state,
             "lessons": self.lessons[len(self._state["lessons"]) :],
         }
         update: Update = {name: new for name, new in added.items() if new}
