@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Overwrite
 from pydantic import BaseModel, Field
 
+from reflective_agents.environments.base import without_gold
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs._aggregation.candidates import (
     AggregationOutput,
@@ -75,11 +76,9 @@ class Part(NamedTuple):
 
 
 async def prepare(state: AggregationState, step: Step[AggregationContext]) -> Update:
-    """Begin the task without its right answer, unless the environment needs that: with it, the environment would reward
-    right answers, and so choose among them."""
-    environment, task = await environment_of(step.context), state.get("task")
-    if task and not (environment and environment.needs_gold):
-        state = {**state, "task": {name: value for name, value in task.items() if name != "gold"}}
+    """Begin the task without its right answer, unless the environment needs that."""
+    if task := state.get("task"):
+        state = {**state, "task": without_gold(task, await environment_of(step.context))}
     return await enter(state, step)
 
 
@@ -127,17 +126,19 @@ async def aggregate(state: AggregationState, step: Step[AggregationContext]) -> 
 @node(AggregationContext)
 async def finish(state: AggregationState, step: Step[AggregationContext]) -> Update:
     """Return the accepted answer, else the best verified of any round, else that which the last round agrees on."""
-    choice, reached = await choose(state, step), state["outcome"]
+    choice = await choose(state, step)
     if choice is None:
         return await end(state, step, None)
-    best, evidence = choice.candidate, evidence_of(state)
+    best = choice.candidate
     appraisal = appraise(await environment_of(step.context), best["answer"], best["reward"])
     if appraisal.accepted is None and best["score"] is None:
         appraisal = appraisal._replace(reason=choice.why)
     ended: AggregationState = {**state}
+    reached = state["outcome"]
     if reached and reached["status"] == "answered":
         is_readable = bool(best["normal"]) or best["score"] is not None
         ended["outcome"] = {**reached, "reason": choice.why} if is_readable else {**reached, **UNREADABLE}
+    evidence = evidence_of(state)
     answer = AIMessage(resolve(best["answer"], evidence.sources, "").text)
     model = model_of(step, writer_of(step, best.get("model")))
     update = await end(ended, step, answer, model=model, appraisal=appraisal, evidence=evidence)
@@ -191,23 +192,27 @@ async def take_round(state: AggregationState, step: Step[AggregationContext], pa
     replies: dict[int, list[AIMessage]] = {}
     stops: list[LimitReached | ModelFailed] = []
 
-    async def write(number: int, part: Part) -> None:
+    async def write(number: int, part: Part, first: int) -> None:
         model = model_of(step, writer_of(step, part.model))
-        before = step.context.population * round_of(state) + sum(each.answers for each in parts[:number])
-        replies[number], stopped = await sample_texts(step, model, part.prompt, part.answers, first=before)
+        replies[number], stopped = await sample_texts(step, model, part.prompt, part.answers, first=first)
         if stopped:
             stops.append(stopped)
 
+    writing = []
+    first = step.context.population * round_of(state)
+    for number, part in enumerate(parts):
+        writing.append(write(number, part, first))
+        first += part.answers
     try:
-        await each_to_its_end([write(*numbered) for numbered in enumerate(parts)])
+        await each_to_its_end(writing)
     except (LimitReached, ModelFailed) as stopped:
         if not replies:
             raise
         stops.append(stopped)
     reading = []
-    for number in sorted(replies):
-        part = parts[number]
-        reading += [read_candidate(state, step, reply, [*part.group], part.model) for reply in replies[number]]
+    for number, part in enumerate(parts):
+        for reply in replies.get(number, ()):
+            reading.append(read_candidate(state, step, reply, [*part.group], part.model))
     new = await at_once(reading)
     return {"candidates": new} | await ended_by(state, step, new, stops)
 
@@ -219,12 +224,15 @@ async def ended_by(
     stops: Sequence[LimitReached | ModelFailed],
 ) -> Update:
     """Return the update that ends the run after a round; empty if it goes on."""
-    environment, number = await environment_of(step.context), round_of(state) + 1
-    if accepted := [candidate for candidate in new if candidate["accepted"]]:
-        by = environment.verifier if environment and accepted[0]["reward"] is not None else "verifiers"
-        return stop_solved(by, f"an answer of round {number} is accepted")
-    if limits := [stopped for stopped in stops if isinstance(stopped, LimitReached)]:
-        return stop_because(limits[0])
+    environment = await environment_of(step.context)
+    number = round_of(state) + 1
+    for candidate in new:
+        if candidate["accepted"]:
+            by = environment.verifier if environment and candidate["reward"] is not None else "verifiers"
+            return stop_solved(by, f"an answer of round {number} is accepted")
+    for stopped in stops:
+        if isinstance(stopped, LimitReached):
+            return stop_because(stopped)
     if number < step.context.rounds:
         return {}
     answered = any(candidate["answer"] for candidate in [*state["candidates"], *new])

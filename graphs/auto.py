@@ -15,51 +15,42 @@
 It stops when something verifies the answer, when another call is expected to gain less than it costs, or at a limit.
 """
 
-from langchain_core.messages import AIMessage
 from langgraph.types import Overwrite
 
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import reflexion
 from reflective_agents.graphs._auto.answer_budget import stage_node
-from reflective_agents.graphs._auto.answering import by_votes, distinct, draw, elected, reflect
+from reflective_agents.graphs._auto.answering import distinct, draw, is_right, reflect
+from reflective_agents.graphs._auto.finishing import answer_with_best
 from reflective_agents.graphs._auto.growing import plant_tree, widening_search
 from reflective_agents.graphs._auto.ladder import (
     climbed,
     ladder_node,
     of_this_rung,
-    on_rung,
     rung_of,
     rungs_left,
     with_bills,
 )
 from reflective_agents.graphs._auto.policy import calls_to_spare
 from reflective_agents.graphs._auto.policy import choose as next_stage
-from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way, vote_safety
+from reflective_agents.graphs._auto.progress import measure_progress, rollouts, spent_limit, under_way
 from reflective_agents.graphs._auto.state import STAGES, Attempt, AutoOutput, AutoState, LookedUp, Turn
-from reflective_agents.nodes.acting.agent import appraise, environment_of
+from reflective_agents.nodes.acting.agent import environment_of
 from reflective_agents.nodes.asking.chat import model_of
-from reflective_agents.nodes.asking.pairs import rank_by_pairs
 from reflective_agents.nodes.asking.sampling import calls_for
-from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.delegating.inner import inner_settings, outcome_in_run
 from reflective_agents.nodes.evidence.long_questions import words_of
-from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.nodes.evidence.research import find
-from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
-from reflective_agents.nodes.evidence.verifying import Evidence, with_support
 from reflective_agents.nodes.remembering.lessons import lessons_message
 from reflective_agents.nodes.step import Step, Update, stop, stop_at, stop_solved
-from reflective_agents.nodes.turn import ENDED, Ended, begin, end, strategy_graph, unless_ended
+from reflective_agents.nodes.turn import ENDED, Ended, begin, strategy_graph, unless_ended
 from reflective_agents.state.errors import LimitReached, ModelFailed
-from reflective_agents.state.outcome import UNCHECKED, Appraisal, with_reason
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.settings.reflexion import ReflexionContext
-from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.state.trial import ActingInput
-from reflective_agents.tree_search.graph import FRESH, answer, enter
+from reflective_agents.tree_search.graph import FRESH, enter
 from reflective_agents.tree_search.graph import conclude as answer_from
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.tree_paths import path, rank, unpruned
 
 
 @ladder_node
@@ -86,7 +77,9 @@ async def choose(state: AutoState, step: Step[AutoContext]) -> Update:
 async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
     """Sample whole answers: one, where it can be checked, else as many as a vote begins with, and as leave enough calls
     for a rollout."""
-    count = 1 if step.context.environment is not None else max(step.context.samples - len(of_this_rung(state)), 1)
+    count = 1
+    if step.context.environment is None:
+        count = max(step.context.samples - len(of_this_rung(state)), 1)
     if calls_for(model_of(step, step.context.model), count) > 1:
         count = min(count, max(int(calls_to_spare(await measure_progress(state, step))), 1))
     attempts, stopped = await draw(state, step, count, state["lessons"])
@@ -97,8 +90,10 @@ async def sample(state: AutoState, step: Step[AutoContext]) -> Update:
 async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
     """Let Reflexion look for evidence, and end the run if that supports its answer. Where the model fails at that, what
     was asked is looked up as it stands."""
-    settings, lessons = inner_settings(ReflexionContext, step), [lesson["text"] for lesson in state["lessons"]]
-    shown = [lessons_message(lessons), *state["messages"]] if lessons else state["messages"]
+    shown = state["messages"]
+    if lessons := [lesson["text"] for lesson in state["lessons"]]:
+        shown = [lessons_message(lessons), *shown]
+    settings = inner_settings(ReflexionContext, step)
     result = await reflexion.graph.ainvoke({"messages": step.whole(shown)}, context=settings)
     step.meter.add(result["usage"])
     outcome = outcome_in_run(result["outcome"], step)
@@ -125,11 +120,13 @@ async def look_up(state: AutoState, step: Step[AutoContext]) -> Update:
 @stage_node("search")
 async def search(state: AutoState, step: Step[AutoContext]) -> Update:
     """Grow the tree by one job; the first makes its root."""
-    evidence = state["evidence"] or LookedUp(answer="", sources=[], said=None)
-    answers = [text for text in [*distinct(state["samples"]), evidence["answer"]] if text]
+    answers = distinct(state["samples"])
+    evidence = state["evidence"]
+    if evidence and evidence["answer"]:
+        answers.append(evidence["answer"])
     tree = await widening_search(state, step, answers)
     if not state["tree"]:
-        return plant_tree(state, step, tree, evidence["sources"])
+        return plant_tree(state, step, tree, evidence["sources"] if evidence else [])
     update = await SearchStep(state, step, tree).run()
     if update.get("best", state["best"]) != state["best"]:
         update["better"] = rollouts(state)
@@ -173,128 +170,21 @@ async def finish(state: AutoState, step: Step[AutoContext]) -> Update:
     return with_bills(state, step, await answer_with_best(state, step))
 
 
-async def answer_with_best(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with an answer that is verified, else with what was looked up, if that says that there is no answer and
-    the tree has found none with sources, else with that of the tree, of a safe vote, of the evidence, of any vote."""
-    best, evidence, ended = elected(state["samples"]), state["evidence"], state["outcome"]
-    if best and is_right(best):
-        return await answer_with(state, step, best)
-    cited = AIMessage(evidence["answer"], id=evidence["said"]) if evidence and evidence["answer"] else None
-    is_solved = ended is not None and ended["status"] == "solved"
-    is_verified = is_solved and state["turns"][-1]["stage"] == "look_up"
-    if cited and evidence and evidence.get("declined") and not is_solved:
-        found = best_cited(state["tree"])
-        if found is None or found["messages"][0].text == cited.text:
-            return await answer_from_sources(state, step, cited)
-        return await answer_from_tree(state, step, found)
-    is_safe = vote_safety(state, await environment_of(step.context)) >= step.context.confidence
-    is_open = not is_solved and (bool(state["best"]) or not is_safe)
-    if step.context.choose == "pairs" and is_open and (chosen := await by_pairs(state, step, cited)):
-        return chosen
-    if state["best"] and not is_verified:
-        return await answer_of_tree(state, step)
-    if cited and (is_verified or not best or not is_safe):
-        return await answer_from_sources(state, step, cited)
-    if best:
-        return await answer_with(state, step, best)
-    return await answer_of_tree(state, step)
-
-
-async def answer_of_tree(state: AutoState, step: Step[AutoContext]) -> Update:
-    """Answer with the best of the tree, which may be an earlier sample of a cheaper model."""
-    search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
-    text = search.world.answer(best) if best else ""
-    samples = [sample for sample in by_votes(state["samples"]) if sample["answer"] == text]
-    if samples:
-        on_rung(step, samples[0].get("rung", 0))
-        search = await widening_search(state, step)
-    return await answer(state, step, search)
-
-
-async def by_pairs(state: AutoState, step: Step[AutoContext], cited: AIMessage | None) -> Update | None:
-    """Answer with what wins the comparisons of the best of the tree, of what was looked up, and of the samples, the
-    strongest model's first, of those the most frequent. None if something scores answers, or none can be compared."""
-    if any(sample["reward"] is not None for sample in state["samples"]):
-        return None
-    search, best = await widening_search(state, step), state["tree"].get(state["best"] or "")
-    texts = [search.world.answer(best)] if best else []
-    if cited:
-        texts.append(cited.text)
-    samples = by_votes(state["samples"])
-    first = {sample["answer"]: sample for sample in reversed(samples)}
-    rivals = [*dict.fromkeys([*texts, *distinct(samples)])]
-    shown, most = [quoted("answer", text) for text in rivals], step.context.comparisons
-    judge = step.context.judge_model or step.context.model
-    ranking = await rank_by_pairs(
-        step, judge, shown[: most + 1], most, request=state["request"], task=search.world.task
-    )
-    if not ranking.results:
-        return None
-    winner, reached = rivals[ranking.best], state["outcome"]
-    outcome = with_reason(reached, f"of {len(rivals)} answers, {ranking.reason}")
-    chosen: AutoState = {**state, "outcome": outcome}
-    if winner in first:
-        return await answer_with(chosen, step, first[winner])
-    if cited and winner == cited.text:
-        return await answer_from_sources(chosen, step, cited)
-    return await answer(chosen, step, search)
-
-
-async def answer_from_sources(state: AutoState, step: Step[AutoContext], cited: AIMessage) -> Update:
-    """Answer with what was looked up, and what came of the check of its sources."""
-    evidence = state["evidence"]
-    on_rung(step, evidence.get("rung", 0) if evidence else 0)
-    support = evidence.get("support") if evidence else None
-    declined = bool(evidence and evidence.get("declined"))
-    if support is None:
-        return await end(state, step, cited, appraisal=Appraisal(answered=False) if declined else UNCHECKED)
-    reached, appraisal = with_support(state["outcome"], UNCHECKED, support)
-    checked: AutoState = {**state, "outcome": reached}
-    return await end(checked, step, cited, appraisal=appraisal) | {"support": support}
-
-
-def best_cited(tree: TreeView) -> TreeNode | None:
-    """Return the best answer of a tree that cites sources; None if there is none."""
-    answers = [node for node in unpruned(tree) if node["kind"] == "answer" and node["messages"]]
-    cited = [node for node in answers if split_references(node["messages"][0].text)[1]]
-    return min(cited, key=rank, default=None)
-
-
-async def answer_from_tree(state: AutoState, step: Step[AutoContext], found: TreeNode) -> Update:
-    """Answer with what the tree has found where the look-up has not, held against its sources: no judge accepts it."""
-    chosen: AutoState = {**state, "best": found["id"]}
-    shown = observations_on(path(state["tree"], found["id"]))
-    evidence = Evidence(sources_of(shown, thread_sources(state["messages"])))
-    search = await widening_search(state, step)
-    return {"best": found["id"]} | await answer(chosen, step, search, evidence=evidence)
-
-
-async def answer_with(state: AutoState, step: Step[AutoContext], best: Attempt) -> Update:
-    """Answer with a sample."""
-    on_rung(step, best.get("rung", 0))
-    environment = await environment_of(step.context)
-    reward = best["reward"] if environment and best.get("rewarded", True) else None
-    update = await end(state, step, AIMessage(best["answer"]), appraisal=appraise(environment, best["answer"], reward))
-    return {"reward": reward} | update
-
-
-def is_right(attempt: Attempt) -> bool:
-    """Tell whether the environment or the verifiers accept a sample, both where there are both."""
-    return attempt.get("accepted", attempt["reward"] is not None and attempt["reward"] >= 1)
-
-
 async def take_samples(
     state: AutoState, step: Step[AutoContext], attempts: list[Attempt], stopped: LimitReached | ModelFailed | None
 ) -> Update:
     """Take samples in, and end the run if one of them is right."""
     update: Update = {"samples": attempts}
-    number = len(state["samples"]) + len(attempts)
-    environment = await environment_of(step.context)
-    if right := next(filter(is_right, attempts), None):
-        if environment and right.get("rewarded", True):
+    right = [attempt for attempt in attempts if is_right(attempt)]
+    if right:
+        number = len(state["samples"]) + len(attempts)
+        environment = await environment_of(step.context)
+        if environment and right[0].get("rewarded", True):
             return update | stop_solved(environment.verifier, f"sample {number} has a reward of 1")
         return update | stop_solved("verifiers", f"the verifiers accept sample {number}")
-    return {**update, "limit": stopped.limit} if isinstance(stopped, LimitReached) else update
+    if isinstance(stopped, LimitReached):
+        update["limit"] = stopped.limit
+    return update
 
 
 class Chosen(Ended):

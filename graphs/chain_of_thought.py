@@ -90,8 +90,9 @@ class ChainOfThoughtOutput(Output):
 @node(ChainOfThoughtContext)
 async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) -> Update:
     """Sample all answers at once; those that fail are missing, and only a run without any fails."""
-    context, environment = step.context, await environment_of(step.context)
-    world, reader = (environment, read) if environment else (PLAIN, read_open)
+    context = step.context
+    environment = await environment_of(context)
+    world = environment or PLAIN
     date = "" if environment else f"{TODAY.format(today=today())} "
     prompt = prompts.SOLVE.format_messages(
         task=f"{short_task_prompt(world, examples=context.few_shot, request=state['request'])}{date}",
@@ -105,17 +106,19 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     is_streamed = context.samples == 1 and not environment
     listener = AnswerStream(step, partial(Labelled, "final", "answer")) if is_streamed else None
 
-    def is_safe(replies: Sequence[AIMessage]) -> bool:
-        # Without `confidence` nobody asks; 2 is a chance that is never reached.
-        return certainty([reader(reply, world, state["request"]) for reply in replies]) >= (context.confidence or 2)
+    def read_all(replies: Sequence[AIMessage]) -> list[Sample]:
+        reader = read if environment else read_open
+        return [reader(reply, world, state["request"]) for reply in replies]
 
     model = model_of(step, context.model)
-    by_likelihood = context.votes == "likelihood" and context.samples > 1
-    options: dict[str, Any] = {"logprobs": True} if by_likelihood and takes_logprobs(model) else {}
-    if context.confidence:
-        options |= {"batch": context.batch, "enough": is_safe}
+    options: dict[str, Any] = {}
+    if context.votes == "likelihood" and context.samples > 1 and takes_logprobs(model):
+        options["logprobs"] = True
+    if confidence := context.confidence:
+        options["batch"] = context.batch
+        options["enough"] = lambda replies: certainty(read_all(replies)) >= confidence
     replies, stopped = await sampling.sample_texts(step, model, prompt, context.samples, listener=listener, **options)
-    samples = [reader(reply, world, state["request"]) for reply in replies]
+    samples = read_all(replies)
     message_id = await listener.end(samples[0]["answer"]) if listener else None
     for each in samples:
         step.emit("sample", answer=each["answer"])
@@ -131,8 +134,9 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
         return stop("failed", "no sample ends with an answer")
     votes = weighed(voters, step)
     winner = max(votes, key=lambda normal: votes[normal])
-    count = sum(voter["normal"] == winner for voter in voters)
-    answer = next(voter["answer"] for voter in voters if voter["normal"] == winner)
+    agreeing = [voter for voter in voters if voter["normal"] == winner]
+    answer = agreeing[0]["answer"]
+    count = len(agreeing)
     weight = round(votes[winner] / (sum(votes.values()) or 1), 3)
     step.emit("vote", answer=answer, votes=count if winner else 0, samples=len(state["samples"]), weight=weight)
     done = await give_answer(await environment_of(step.context), state["world"], answer)
@@ -140,8 +144,12 @@ async def vote(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) ->
     reward, observation = (done.reward, done.observation) if done else (None, "")
     invalid = done is not None and not done.valid
     unreadable = not winner and reward is None
-    refused: Update = {"refused": invalid or unreadable}
-    update: Update = refused | {"answer": answer, "reward": reward, "observation": observation}
+    update: Update = {
+        "refused": invalid or unreadable,
+        "answer": answer,
+        "reward": reward,
+        "observation": observation,
+    }
     if invalid and winner:
         return update | stop("exhausted", f"{agreed}, but the environment refuses the answer")
     if invalid or unreadable:
@@ -165,17 +173,20 @@ def read(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply as a sample. A reply that was cut off, or whose answer cannot be read, has no normal form."""
     answer = world.find_answer(reply.text)
     normal = "" if was_cut_off(reply) else world.vote(answer, question)
-    sample, likely = Sample(text=reply.text, answer=answer, normal=normal), likelihood(tokens_of(reply))
+    sample = Sample(text=reply.text, answer=answer, normal=normal)
+    likely = likelihood(tokens_of(reply))
     return sample if likely is None else {**sample, "likelihood": likely}
 
 
 def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply to an open question as a sample. One of several lines that labels no answer is itself the answer, a
     text."""
-    sample, text = read(reply, world, question), reply.text.strip()
+    sample = read(reply, world, question)
+    text = reply.text.strip()
     if "\n" not in text or has_answer(text):
         return sample
-    return {**sample, "answer": text, "normal": sample["normal"] and world.vote(text, question)}
+    normal = world.vote(text, question) if sample["normal"] else ""
+    return {**sample, "answer": text, "normal": normal}
 
 
 def agreement(votes: int, samples: int) -> str:
@@ -234,7 +245,8 @@ def certainty(samples: Sequence[Sample]) -> float:
     votes = Counter(sample["normal"] for sample in voting(samples) if sample["normal"])
     if not votes:
         return 0.0
-    first, second, *_ = [*sorted(votes.values(), reverse=True), 0]
+    (_, first), *others = votes.most_common(2)
+    second = others[0][1] if others else 0
     return sampling.majority(first, second)
 
 

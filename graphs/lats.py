@@ -76,20 +76,19 @@ class Rollout(ExpansionJob):
 
     async def _lesson(self, candidate: Candidate, node: TreeNode) -> Lesson | None:
         """Reflect on a trajectory once for each answer. One that ended without an answer is known by its last state."""
-        failed = node["score"] is not None and (candidate.final or candidate.reward is not None)
-        answer = self.world.answer(node) or self.world.key(candidate) if failed else ""
+        has_ended = candidate.final or candidate.reward is not None
+        if node["score"] is None or not has_ended:
+            return None
+        answer = self.world.answer(node) or self.world.key(candidate)
         if not answer or answer in self.failed or len(self.failed) >= self.max_lessons:
             return None
         self.failed.add(answer)
         trajectory = trajectory_text([*self.branch.path, candidate])
-        judge = "The verifiers" if candidate.is_rewarded else "A judge"
-        by = "The environment gave it a reward" if candidate.reward is not None else f"{judge} gave it a score"
-        verdict = f"{by} of {node['score']:.2f}, where 1 is the best.\n{node['critique']}".strip()
         prompt = prompts.REFLECT.format_messages(
             task=self.world.task,
             request=self.branch.request,
             trajectory=around("trajectory", trajectory),
-            verdict=quoted("verdict", verdict),
+            verdict=quoted("verdict", _verdict(candidate, node)),
         )
         try:
             lesson = await complete(self.step, self.step.context.model, prompt)
@@ -97,6 +96,17 @@ class Rollout(ExpansionJob):
             self.result.stops.append(stop)
             return None
         return Lesson(node=node["id"], answer=answer, text=lesson.strip())
+
+
+def _verdict(candidate: Candidate, node: TreeNode) -> str:
+    """Return what was said of a trajectory, and by whom."""
+    if candidate.reward is not None:
+        given = "The environment gave it a reward"
+    elif candidate.is_rewarded:
+        given = "The verifiers gave it a score"
+    else:
+        given = "A judge gave it a score"
+    return f"{given} of {node['score']:.2f}, where 1 is the best.\n{node['critique']}".strip()
 
 
 class StateValue(Value):
@@ -121,13 +131,18 @@ class StateValue(Value):
         """Mix its scores with self-consistency."""
         candidates = [candidate for candidate in candidates if decides(branch, candidate)]
         await self.judge.compare(branch, candidates)
+        if self.weight == 1:
+            return
         samples = sum(candidate.samples for candidate in candidates)
         for candidate in candidates:
-            if candidate.grade is not None and not candidate.is_rewarded and self.weight < 1:
-                judge, share = candidate.grade.score, candidate.samples / samples
-                consistency = share * (hope(candidate.grade) if self.weight else 1)
-                candidate.grade.score = self.weight * judge + (1 - self.weight) * consistency
-                candidate.grade.terms |= {"judge": judge, "consistency": consistency}
+            if candidate.grade is not None and not candidate.is_rewarded:
+                self._mix(candidate.grade, candidate.samples / samples)
+
+    def _mix(self, grade: Grade, share: float) -> None:
+        judge = grade.score
+        consistency = share * hope(grade) if self.weight else share
+        grade.score = self.weight * judge + (1 - self.weight) * consistency
+        grade.terms |= {"judge": judge, "consistency": consistency}
 
 
 def decides(branch: Branch, candidate: Candidate) -> bool:
@@ -138,16 +153,18 @@ def decides(branch: Branch, candidate: Candidate) -> bool:
 
 async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
     """Set the tree search up as the settings say."""
-    context, world = step.context, await world_of(state, step)
-    judge = Judge(step, world.task, together=context.grading == "together")
-    policy = sampling_for(step, world)
-    if isinstance(world, TaskWorld):
-        judge = LabelJudge(step, world, context.grade_samples) if context.grades == "labels" else judge
-        policy = ListProposals(step, world, context.lists) if context.proposals == "list" else policy
-    elif context.proposals == "list" and world.tools:
-        policy = ListedCalls(step, world.tools, context.lists)
+    context = step.context
+    world = await world_of(state, step)
     is_task = isinstance(world, TaskWorld)
-    failed = {lesson["answer"] for lesson in state["lessons"] if lesson["node"]}
+    judge = Judge(step, world.task, together=context.grading == "together")
+    if is_task and context.grades == "labels":
+        judge = LabelJudge(step, world, context.grade_samples)
+    policy = sampling_for(step, world)
+    if context.proposals == "list":
+        if isinstance(world, TaskWorld):
+            policy = ListProposals(step, world, context.lists)
+        elif world.tools:
+            policy = ListedCalls(step, world.tools, context.lists)
     return TreeSearch(
         step,
         state["run_id"],
@@ -158,8 +175,13 @@ async def lats(state: SearchState, step: Step[LatsContext]) -> TreeSearch:
         revise_answers=is_task or context.revise_answers,
         sample_root=not is_task,
         expand_from=context.expand_from,
-        job=partial(Rollout, failed=failed, max_lessons=context.max_lessons),
+        job=partial(Rollout, failed=failed_answers(state), max_lessons=context.max_lessons),
     )
+
+
+def failed_answers(state: SearchState) -> set[str]:
+    """Return the answers that have a reflection already."""
+    return {lesson["answer"] for lesson in state["lessons"] if lesson["node"]}
 
 
 def algorithm(context: LatsContext, request: str) -> Mcts:

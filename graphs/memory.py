@@ -104,7 +104,8 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
 async def remember(state: MemoryState, step: Step[MemoryContext]) -> Update:
     """Remember what both have said, and the facts in what the user said. What the memories cited do not support of the
     answer is not remembered; a check that would leave no call for the facts comes at the end."""
-    answer, evidence = AIMessage(state["reply"], id=state["said"]), await evidence_of(state)
+    answer = AIMessage(state["reply"], id=state["said"])
+    evidence = await evidence_of(state)
     update: Update = {}
     if step.meter.calls_left > 1 and is_open(step, answer, state["outcome"], REPLY, evidence):
         _, support = await verify(state, step, answer, evidence)
@@ -162,7 +163,9 @@ async def finish(state: MemoryState, step: Step[MemoryContext]) -> Update:
     cited = sum(memory["cited"] for memory in state["memories"])
     reason = f"answered from {len(state['memories'])} memories, {cited} of them cited"
     ended = state["outcome"] or Outcome(status="answered", reason=reason)
-    marked, evidence, support = AIMessage(state["reply"]), await evidence_of(state), state.get("support")
+    marked = AIMessage(state["reply"])
+    evidence = await evidence_of(state)
+    support = state.get("support")
     if support is None and is_open(step, marked, ended, REPLY, evidence):
         _, support = await verify(state, step, marked, evidence)
     reached, appraisal = with_support(ended, REPLY, support) if support else (ended, REPLY)

@@ -78,7 +78,9 @@ async def prepare(_: PlanState, step: Step[PlanContext]) -> Update:
 @node(PlanContext)
 async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     """Plan the sub-goals; after a failure, those that are to replace what is not done."""
-    earlier, number, most = state["subgoals"], state["plans"] + 1, step.context.max_subgoals
+    earlier = state["subgoals"]
+    number = state["plans"] + 1
+    most = step.context.max_subgoals
     progress = [HumanMessage(prompts.REPLAN.format(progress=progress_text(earlier)))] if earlier else []
     date = TODAY.format(today=today())
     prompt = prompts.PLAN.format_messages(today=date, conversation=state["messages"], progress=progress, most=most)
@@ -86,11 +88,11 @@ async def plan(state: PlanState, step: Step[PlanContext]) -> Update:
     made = await ask(step, step.context.model, prompt, form, lambda value: flaw(value, earlier))
     # What is still open waits for what has failed, and would never be ready.
     dropped: list[Subgoal] = [{**goal, "status": "dropped"} for goal in earlier if goal["status"] == "open"]
-    new = [
-        planned(goal, index, number, step.context.worker) for index, goal in enumerate(made.subgoals, len(earlier) + 1)
-    ]
-    for goal in new:
+    new: list[Subgoal] = []
+    for index, made_goal in enumerate(made.subgoals, len(earlier) + 1):
+        goal = planned(made_goal, index, number, step.context.worker)
         step.emit("subgoal", number=goal["number"], goal=goal["goal"], needs=goal["needs"], status=goal["status"])
+        new.append(goal)
     update: Update = {"subgoals": [*dropped, *new], "plans": number}
     return update if new else update | stop("answered", f"the answer does without: {ids_of_failed(earlier)}")
 
@@ -120,13 +122,17 @@ async def work(sent: Assignment, context: PlanContext) -> Report:
 async def collect(state: PlanState, step: Step[PlanContext]) -> Update:
     """Take in what the workers report, and see whether the run is over."""
     charge(step, state["reports"])
-    reports, goals = {report["number"]: report for report in state["reports"]}, list(state["subgoals"])
-    for index, goal in enumerate(goals):
+    reports = {report["number"]: report for report in state["reports"]}
+    goals: list[Subgoal] = []
+    worked_on: list[Subgoal] = []
+    for goal in state["subgoals"]:
         if goal["number"] in reports:
-            goals[index] = now = with_report(goal, reports[goal["number"]], state["waves"])
-            answer = brief(now["answer"] or "")
-            step.emit("subgoal", number=now["number"], status=now["status"], answer=answer, reason=now["reason"])
-    return {"subgoals": [goal for goal in goals if goal["number"] in reports], **verdict(goals, state["plans"], step)}
+            goal = with_report(goal, reports[goal["number"]], state["waves"])
+            answer = brief(goal["answer"] or "")
+            step.emit("subgoal", number=goal["number"], status=goal["status"], answer=answer, reason=goal["reason"])
+            worked_on.append(goal)
+        goals.append(goal)
+    return {"subgoals": worked_on, **verdict(goals, state["plans"], step)}
 
 
 @node(PlanContext)
@@ -197,9 +203,8 @@ def verdict(goals: Sequence[Subgoal], plans: int, step: Step[PlanContext]) -> Up
         return stop_at(context.limit("max_replans", spent=plans - 1), last)
     # Without an answer yet there is nothing to lose by going on.
     if step.meter.calls_left < 3 and any(goal["answer"] for goal in goals):
-        return stop_at(
-            step.meter.limit("max_model_calls", next_cost=3), "that is another plan, its work and the answer"
-        )
+        limit = step.meter.limit("max_model_calls", next_cost=3)
+        return stop_at(limit, "that is another plan, its work and the answer")
     return {}
 
 
@@ -224,12 +229,14 @@ def join_answers(done: Sequence[Subgoal], earlier: Sources) -> AIMessage:
     goals, sources = numbered(done, earlier=earlier)
     if len(done) == 1:
         return AIMessage(goals[0]["answer"] or "", id=done[0]["said"])
-    parts, cited = [], set[int]()
+    parts: list[str] = []
+    cited = set[int]()
     for goal in goals:
         body, references = split_references(goal["answer"] or "")
         parts.append(f"{goal['goal']}\n{body}")
         cited.update(references)
-    return AIMessage(with_references("\n\n".join(parts), {number: sources[number] for number in sorted(cited)}))
+    listed = {number: sources[number] for number in sorted(cited)}
+    return AIMessage(with_references("\n\n".join(parts), listed))
 
 
 builder = strategy_graph(

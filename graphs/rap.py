@@ -13,9 +13,9 @@ wins is phrased for the user at the end. In an environment the actions of a path
 environment's reward counts.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
@@ -49,6 +49,13 @@ class Weighed(TypedDict):
     paths: int
     weight: float
     share: float
+
+
+class WeighedPath(NamedTuple):
+    """The node at the end of a path to an answer, and what the path weighs."""
+
+    weight: float
+    end: TreeNode
 
 
 class RapOutput(SearchOutput):
@@ -103,15 +110,15 @@ async def finish(state: SearchState, step: Step[RapContext]) -> Update:
     world = await predicted_world(state, step)
     weights = weigh(state["tree"], world)
     # A person may have given up the best node since it was found.
-    left = {node["id"]: node for node in unpruned(state["tree"])}
-    ends = [end for end in left.values() if end["kind"] == "answer"]
-    rewarded = min(filter(is_scored, ends), key=rank, default=None)
+    left = unpruned(state["tree"])
+    rewarded = [node for node in left if node["kind"] == "answer" and is_scored(node)]
     best = state["best"]
     if rewarded:
-        best = rewarded["id"]
+        best = min(rewarded, key=rank)["id"]
     elif weights:
         best = weights[0]["node"]
-    best = best if best in left else None
+    if best not in [node["id"] for node in left]:
+        best = None
     chosen: SearchState = {**state, "best": best}
     if is_verified(step):  # what was verified stays as it is
         found = await world.found(path(state["tree"], best)[:-1]) if best else {}
@@ -137,26 +144,21 @@ async def phrased(state: SearchState, world: WorldModel) -> str:
 def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
     """Return the answers that paths have come to, the heaviest first. A path weighs the environment's reward, or else
     the mean of the rewards of its steps."""
-    paths_by_answer: dict[str, list[tuple[float, TreeNode]]] = {}
+    ends_by_answer: defaultdict[str, list[WeighedPath]] = defaultdict(list)
     for end in unpruned(tree):
         if end["kind"] == "answer":
             steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
             weight = end.get("reward", sum(steps) / len(steps))
-            paths_by_answer.setdefault(world.form(world.answer(end)), []).append((weight, end))
-    total = sum(map(_weight, paths_by_answer.values()))
-    weights = [_weighed(paths, world, total) for paths in paths_by_answer.values()]
+            ends_by_answer[world.form(world.answer(end))].append(WeighedPath(weight, end))
+    weights: list[Weighed] = []
+    for paths in ends_by_answer.values():
+        weight = sum(weighed.weight for weighed in paths)
+        best = max(paths, key=lambda weighed: weighed.weight).end
+        weights.append(Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=0.0))
+    total = sum(weighed["weight"] for weighed in weights)
+    for weighed in weights:
+        weighed["share"] = weighed["weight"] / total if total else 0.0
     return sorted(weights, key=lambda weighed: -weighed["weight"])
-
-
-def _weight(paths: Iterable[tuple[float, TreeNode]]) -> float:
-    return sum(weight for weight, _ in paths)
-
-
-def _weighed(paths: list[tuple[float, TreeNode]], world: WorldModel, total: float) -> Weighed:
-    weight = _weight(paths)
-    _, best = max(paths, key=lambda path: path[0])
-    share = weight / total if total else 0.0
-    return Weighed(answer=world.answer(best), node=best["id"], paths=len(paths), weight=weight, share=share)
 
 
 builder = search_graph("rap", RapContext, rap, finish=finish, state=RapState, output=RapOutput, weights=[])

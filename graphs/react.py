@@ -10,14 +10,23 @@ what it has brought before is told so, and `max_repeats` of them in a row end th
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, NotRequired
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import BaseTool
-from langgraph.channels import DeltaChannel
 from langgraph.types import Overwrite
 
-from reflective_agents.environments.base import Environment, State
+from reflective_agents.environments.base import Environment
+from reflective_agents.graphs._react.answers import (
+    answer_stream_of,
+    finished,
+    labelled,
+    record,
+    send_back,
+    shown,
+    take_answer,
+    with_references,
+)
+from reflective_agents.graphs._react.state import ReactOutput, ReactState
 from reflective_agents.models.capabilities import takes_stop, with_tools
 from reflective_agents.models.structured import retry
 from reflective_agents.models.toolless import guess_in
@@ -42,57 +51,31 @@ from reflective_agents.nodes.acting.agent import (
     with_fewer_steps,
 )
 from reflective_agents.nodes.acting.client_tools import clients_own
-from reflective_agents.nodes.acting.react_text import ParsedStep, held_answer, parse_answer, parse_step, parsed_call
-from reflective_agents.nodes.answer_stream import BESIDE_CALLS, AnswerStream, final_answer
+from reflective_agents.nodes.acting.react_text import held_answer, parse_answer, parse_step, parsed_call
+from reflective_agents.nodes.answer_stream import AnswerStream
 from reflective_agents.nodes.asking.ballot import elect
 from reflective_agents.nodes.asking.chat import ATTEMPTS, call_tools, called, complete, model_of
 from reflective_agents.nodes.asking.sampling import sample_some
-from reflective_agents.nodes.asking.transcript import quoted
-from reflective_agents.nodes.evidence.citation_reader import CitationReader
-from reflective_agents.nodes.evidence.citations import resolve_citations
-from reflective_agents.nodes.evidence.sources import Sources, observations_of_steps, sources_of, thread_sources
+from reflective_agents.nodes.evidence.sources import thread_sources
 from reflective_agents.nodes.evidence.verifying import NO_EVIDENCE, Evidence
-from reflective_agents.nodes.step import Step, Update, node, stop, stop_at
+from reflective_agents.nodes.step import Step, Update, node, stop_at
 from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ended
-from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, verify_answer
+from reflective_agents.nodes.verifiers.verdict import is_verified
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.errors import InvalidOutput, LimitReached, ModelFailed
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.state.lists import append
-from reflective_agents.state.outcome import pluralize
-from reflective_agents.state.run import Output, latest
 from reflective_agents.state.settings.react import ReactContext
-from reflective_agents.state.trial import ActingInput, ActingState
+from reflective_agents.state.trial import ActingInput
 from reflective_agents.text.actions import read_answer
-
-
-class ReactState(ActingState):
-    """State of a run: the world as the last action left it, and the steps taken, which are the artefact. `said` is the
-    id of the message under which the answer was streamed, if it was; `guess` an answer that followed an action before
-    its result was known, or one that was `sent_back` as it cites what does not exist."""
-
-    world: State
-    request: Annotated[str, DeltaChannel(latest, snapshot_frequency=1000)]
-    hints: str
-    steps: Annotated[list[ActionStep], DeltaChannel(append, snapshot_frequency=1000)]
-    move: ParsedStep | None
-    sent_back: NotRequired[bool]
-    said: NotRequired[str | None]
-    guess: NotRequired[str | None]
-    reward: float | None
-
-
-class ReactOutput(Output):
-    """What a run returns. `reward` (0..1) is the environment's; None where there is none."""
-
-    steps: list[ActionStep]
-    reward: float | None
+from reflective_agents.text.normal import folded
 
 
 @node(ReactContext)
 async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     """Ask for the next step; an agent that may take none any more is asked for its best answer."""
-    context, environment, tools = step.context, await environment_of(step.context), tools_of(step, state["run_id"])
+    context = step.context
+    environment = await environment_of(context)
+    tools = tools_of(step, state["run_id"])
 
     def prompt(most: int | None = None) -> list[BaseMessage]:
         return agent_prompt(state, step, environment, tools, most=most)
@@ -121,23 +104,27 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     if len(samples) > 1:
         move, votes = elect(samples, environment, tools, state["messages"][-1].text)
         step.emit("vote", action=move["action"], answer=move["answer"], votes=votes, samples=len(samples))
-    if environment is None and (sent_back := send_back(move, state, step, listener)):
-        return sent_back
+    if environment is None:
+        sent_back = send_back(move, state, step, listener)
+        if sent_back:
+            return sent_back
     answer = with_references(move["answer"], state, step, listener)
-    guess = next(filter(None, guesses), None) or state.get("guess")
+    written = [guess for guess in guesses if guess]
     return {
         "move": {**move, "answer": answer},
         "said": await listener.end(answer) if listener else None,
-        "guess": guess,
+        "guess": written[0] if written else state.get("guess"),
     }
 
 
 @node(ReactContext)
 async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     """Carry the step out, and tell the agent what came of it."""
-    move, environment, tools = state["move"], await environment_of(step.context), tools_of(step, state["run_id"])
+    move = state["move"]
     if move is None:  # the answer was sent back
         return {}
+    environment = await environment_of(step.context)
+    tools = tools_of(step, state["run_id"])
     if not move["action"] and move["answer"] is None:
         asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
         if environment is None and asked_before and says_something(move["thought"], state["request"]):
@@ -150,9 +137,8 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     if environment is None and move["answer"] is not None:
         return await take_answer(state, step, move)
     if environment is None:
-        return record(
-            state, step, await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
-        )
+        done = await act_with_tools(step, move, tools, state["steps"], thread_sources(state["messages"]))
+        return record(state, step, done)
     beside = beside_environment(step, tools)
     effect = await act_in_environment(environment, move, state["world"], state["reward"], beside)
     if effect.acted:
@@ -170,41 +156,6 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     evidence = NO_EVIDENCE if environment else Evidence(shown(state))
     appraisal = appraise(environment, state["answer"] or "", state["reward"])
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
-
-
-async def take_answer(state: ReactState, step: Step[ReactContext], move: ParsedStep) -> Update:
-    """End with an answer, unless verifiers refuse it: then the agent is told why, and goes on. The best is kept."""
-    answer = move["answer"] or ""
-    verdict = await verdict_of(state, step, answer)
-    if verdict is None or verdict.accepted is not False:
-        return {"answer": answer, **finished(len(state["steps"]), answer)}
-    before = await verdict_of(state, step, state["answer"]) if state["answer"] else None
-    is_better = before is None or (verdict.score or 0) >= (before.score or 0)
-    refused = refusal(move, prompts.REFUSED.format(verdict=quoted("verdict", verdict.feedback)))
-    update = record(state, step, refused)
-    return {**update, "answer": answer} if is_better else update
-
-
-async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -> Verdict | None:
-    """Ask the verifiers what they say of an answer."""
-    return await verify_answer(step, state["run_id"], state["messages"], answer, Evidence(shown(state)).passages)
-
-
-def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
-    """Return the voice by which an answer is heard while it is written."""
-    if step.context.acting == "paper":
-        return AnswerStream(step, partial(labelled, state))
-    return AnswerStream(step, partial(CitationReader, shown(state)), beside_calls=BESIDE_CALLS)
-
-
-def labelled(state: ReactState) -> CitationReader:
-    """Make a reader of answers after a label, which shows what cites sources that the agent has been shown."""
-    return CitationReader(shown(state), final_answer())
-
-
-def shown(state: ReactState) -> Sources:
-    """Return the sources that the agent has been shown."""
-    return sources_of(observations_of_steps(state["steps"]), thread_sources(state["messages"]))
 
 
 async def propose(
@@ -234,7 +185,8 @@ async def demand_call(step: Step[ReactContext], tools: Sequence[BaseTool], promp
     Raises:
         InvalidOutput: if the model calls none, in each of three attempts.
     """
-    problem = f"one of these tools has to be called: {', '.join(tool.name for tool in tools)}"
+    names = [tool.name for tool in tools]
+    problem = f"one of these tools has to be called: {', '.join(names)}"
     for _ in range(ATTEMPTS):
         reply = await call_tools(step, step.context.model, prompt, tools, choice="any")
         if reply.tool_calls:
@@ -246,56 +198,10 @@ async def demand_call(step: Step[ReactContext], tools: Sequence[BaseTool], promp
     raise InvalidOutput(f"no call of a tool in {ATTEMPTS} attempts: the model wrote text instead")
 
 
-def record(state: ReactState, step: Step[ReactContext], done: ActionStep) -> Update:
-    """Return the update that records a step."""
-    number = len(state["steps"]) + 1
-    step.emit("action", number=number, action=done["action"], observation=done["observation"], valid=done["valid"])
-    return {"steps": [done], "move": None}
-
-
-def with_references(
-    answer: str | None, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None
-) -> str | None:
-    """Return an answer that cites results only, and ends with the list of them; an answer in an environment as it is.
-    What the listener has heard stands."""
-    if not answer or step.context.environment is not None:
-        return answer
-    streamed = listener is not None and listener.has_begun
-    checked = resolve_citations(answer, observations_of_steps(state["steps"]), state["messages"], streamed=streamed)
-    if checked.wrong:
-        step.emit("not_found", sources=checked.wrong)
-    return checked.text
-
-
-def send_back(move: ParsedStep, state: ReactState, step: Step[ReactContext], listener: AnswerStream | None) -> Update:
-    """Return the update that sends an answer back which refers to what was never found, once; else an empty one. What
-    is left of it is kept, should no other follow. What somebody has heard stands."""
-    if not move["answer"] or state.get("sent_back") or (listener and listener.has_begun):
-        return {}
-    checked = resolve_citations(move["answer"], observations_of_steps(state["steps"]), state["messages"])
-    if not (checked.sources and checked.wrong):
-        return {}
-    refused = refusal(move, prompts.WRONG_SOURCES.format(names=", ".join(checked.wrong)))
-    return record(state, step, refused) | {"guess": checked.text, "sent_back": True}
-
-
-def refusal(move: ParsedStep, why: str) -> ActionStep:
-    """Return the step that an answer becomes which is not accepted, with what the agent is told of it."""
-    messages = [*move["messages"], HumanMessage(why)] if move["messages"] else []
-    action = f"Answer: {move['answer']}"
-    return ActionStep(thought=move["thought"], action=action, observation=why, valid=False, messages=messages)
-
-
-def finished(actions: int, answer: str | None) -> Update:
-    """Return the outcome of an agent that has answered, or whose task is over without an answer."""
-    return stop("answered", f"{'done' if answer else 'the task was over'} after {pluralize(actions, 'action')}")
-
-
 def says_something(text: str, request: str) -> bool:
     """Tell whether a text without an action may be an answer, and does not only repeat the prompt."""
-    shown_before = " ".join(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}".split()).casefold()
-    lines = [" ".join(line.split()).casefold() for line in text.splitlines()]
-    return any(line and line not in shown_before for line in lines)
+    shown_before = folded(f"{request} {prompts.UNREADABLE} {prompts.BEST_ANSWER}")
+    return any(folded(line) not in shown_before for line in text.splitlines())
 
 
 def stuck(steps: list[ActionStep], repeats: int, environment: Environment | None) -> bool:

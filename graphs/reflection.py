@@ -86,7 +86,8 @@ async def finish(state: ReflectionState, step: Step[ReflectionContext]) -> Updat
 
 def verdict(step: Step[ReflectionContext], draft: Draft, critique: Critique) -> tuple[Draft, Update]:
     """Return a draft with its critique, and the update that ends the run if it is accepted or the last one allowed."""
-    accepted, number = accepts(critique.accept, critique.score), draft["round"]
+    number = draft["round"]
+    accepted = accepts(critique.accept, critique.score)
     judged: Draft = {**draft, "critique": critique.critique, "score": critique.score, "accepted": accepted}
     step.emit("critique", round=number, score=critique.score, accepted=accepted, critique=critique.critique)
     if accepted:  # also by the verifiers, where there are any that decide
@@ -126,7 +127,8 @@ def best_draft(drafts: Sequence[Draft]) -> Draft | None:
     """Return an accepted draft, else the one with the best score, of equals the latest. Unjudged drafts come last."""
 
     def rank(draft: Draft) -> tuple[bool, float, int]:
-        return (draft["accepted"], -1.0 if draft["score"] is None else draft["score"], draft["round"])
+        score = -1.0 if draft["score"] is None else draft["score"]
+        return draft["accepted"], score, draft["round"]
 
     return max(drafts, key=rank, default=None)
 

@@ -89,8 +89,9 @@ async def draft(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     answer = value.answer
     if not alone(step):  # what is found later has numbers that the draft cannot mean
         answer = without_unknown(answer, thread_sources(state["messages"]))
-    update, lacks = respond(state, value, answer), not says_nothing(value.reflection.missing)
-    if lacks or not value.reflection.complete or new_queries(value.search_queries, [], step):
+    update = respond(state, value, answer)
+    is_complete = value.reflection.complete and says_nothing(value.reflection.missing)
+    if not is_complete or new_queries(value.search_queries, [], step):
         return update
     verdict = await verify_answer(step, state["run_id"], state["messages"], answer)
     if verdict and verdict.accepted is False:
@@ -129,16 +130,19 @@ async def use_tools(
     except (LimitReached, ModelFailed) as error:
         # What the searches beside it find is still worth a revision.
         return [], [str(error)]
-    results, problems = list[SearchResult](), list[str]()
+    args_by_call = {call["id"]: call["args"] for call in called.tool_calls}
+    results: list[SearchResult] = []
+    problems: list[str] = []
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
             continue
         # Parts of a long text are sources already, each with an address of its own.
-        if parts := [part for part in results_in(reply.text) if "#char=" in part["url"]]:
+        parts = [part for part in results_in(reply.text) if "#char=" in part["url"]]
+        if parts:
             results += [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
             continue
-        args = next(call["args"] for call in called.tool_calls if call["id"] == reply.tool_call_id)
+        args = args_by_call[reply.tool_call_id]
         title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
         url = f"tool:{reply.name}/{answer['round']}.{number}"
         results.append(SearchResult(title=title, url=url, content=reply.text))
@@ -161,9 +165,11 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
 
     def cites_what_was_found(value: ReviseAnswer) -> str | None:
         """Tell the responder once what it cites wrongly; the second time that is removed."""
-        checked.append(resolve_citations(value.answer, observations, state["messages"]))
-        wrong = checked[-1].wrong if len(checked) == 1 else []
-        return prompts.WRONG_SOURCES.format(names=", ".join(wrong)) if wrong else None
+        found = resolve_citations(value.answer, observations, state["messages"])
+        checked.append(found)
+        if found.wrong and len(checked) == 1:
+            return prompts.WRONG_SOURCES.format(names=", ".join(found.wrong))
+        return None
 
     value = await ask(step, step.context.model, prompt, ReviseAnswer, cites_what_was_found)
     last = checked[-1]
@@ -175,10 +181,10 @@ async def revise(state: ReflexionState, step: Step[ReflexionContext]) -> Update:
     verdict = await verify_answer(step, state["run_id"], state["messages"], last.text, passages_of(state))
     if verdict and verdict.accepted:
         return update | stop_solved(verdict.by, f"the answer of round {number} is accepted")
-    refused = verdict is not None and verdict.accepted is False
-    if verdict and refused:
-        update, missing = with_problem(update, verdict.feedback), verdict.feedback
-    return update | ended_by(state, step, value, last, missing, refused=refused)
+    if verdict and verdict.accepted is False:
+        update = with_problem(update, verdict.feedback)
+        return update | ended_by(state, step, value, last, verdict.feedback, refused=True)
+    return update | ended_by(state, step, value, last, missing, refused=False)
 
 
 @node(ReflexionContext)
@@ -213,7 +219,8 @@ def ended_by(
         missing: What is still missing, in words.
         refused: Whether verifiers refuse the answer.
     """
-    number, before = len(state["answers"]), state["answers"][-1]
+    number = len(state["answers"])
+    before = state["answers"][-1]
     if value.reflection.complete and not checked.wrong and not refused:
         return stop("answered", f"the answer is complete after round {number}")
     is_new = checked.body != before["answer"]
@@ -270,7 +277,10 @@ def earlier_rounds(answers: Sequence[Answer], earlier: Sources) -> list[AnyMessa
         earlier: The sources of the thread before the question.
     """
     messages: list[AnyMessage] = []
-    numbers = numbers_of([result for answer in answers for result in answer["found"]], earlier)
+    found: list[SearchResult] = []
+    for answer in answers:
+        found += answer["found"]
+    numbers = numbers_of(found, earlier)
     for answer in answers:
         reflection = {
             "missing": answer["missing"],
@@ -293,7 +303,8 @@ def todo(answers: Sequence[Answer], step: Step[ReflexionContext]) -> str:
     if not answers[-1]["searched"]:
         return prompts.TODO_ALONE
     text = prompts.TODO if answers[-1]["found"] else prompts.TODO_NOTHING_NEW
-    return text + (prompts.LAST_TODO if len(answers) >= step.context.max_rounds else "")
+    is_last = len(answers) >= step.context.max_rounds
+    return text + prompts.LAST_TODO if is_last else text
 
 
 def is_mended(answer: Answer) -> bool:

@@ -69,8 +69,7 @@ from reflective_agents.state.settings.team import LEVEL, Role, TeamContext
 
 GRAPHS = {name: graph_of(name) for name in employable(LEVEL)}
 """The strategies that a member may work by."""
-LEADERS: dict[Hashable, str] = {"a supervisor leads": "supervise", "it is a debate": "debate"}
-"""The node that leads the work, by what the router says of it."""
+SUPERVISED, DEBATED = "a supervisor leads", "it is a debate"
 
 
 async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
@@ -83,7 +82,9 @@ async def prepare(_: TeamState, step: Step[TeamContext]) -> Update:
 @hands_over(TeamContext)
 async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     """Judge what was reported, and end the work or hand over the next tasks."""
-    context, rounds, team = step.context, state["rounds"], members(step.context)
+    context = step.context
+    rounds = state["rounds"]
+    team = members(context)
     left = context.max_rounds - len(rounds)
     answers = [report["number"] for report in answered(reports_of(rounds))]
     prompt = prompts.SUPERVISE.format_messages(
@@ -115,12 +116,12 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
         return update | stop_solved("judge", accepted)
     if not left:
         return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
-    texts = {task.to: task.task for task in decided.tasks}
-    step.emit("delegate", round=len(rounds) + 1, members=[*texts], tasks=[brief(text) for text in texts.values()])
-    tasks = [
-        delegated(number, team[name], text, rounds, state["messages"])
-        for number, (name, text) in enumerate(texts.items(), 1 + len(reports_of(rounds)))
-    ]
+    names, texts, tasks = list[str](), list[str](), list[Task]()
+    for number, task in enumerate(decided.tasks, 1 + len(reports_of(rounds))):
+        names.append(task.to)
+        texts.append(brief(task.task))
+        tasks.append(delegated(number, team[task.to], task.task, rounds, state["messages"]))
+    step.emit("delegate", round=len(rounds) + 1, members=names, tasks=texts)
     keep = estimate_tokens(prompt, {}) + context.max_answer_tokens
     return update | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
 
@@ -128,9 +129,12 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
 @hands_over(TeamContext)
 async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     """Let all members answer, from the second round on with all answers before them, until they agree."""
-    context, rounds, answers = step.context, state["rounds"], latest_answers(state["rounds"])
+    context = step.context
+    rounds = state["rounds"]
+    answers = latest_answers(rounds)
     question = state["messages"][-1].text
-    if len(answers) > 1 and len({stance(answer, question) for answer in answers}) == 1:
+    stances = {stance(answer, question) for answer in answers}
+    if len(answers) > 1 and len(stances) == 1:
         agreed = f"{len(answers)} solvers agree after round {len(rounds)}"
         return {"rounds": judged(rounds, agreed, answers[0]["number"], None)[-1:]} | stop("answered", agreed)
     is_over = len(rounds) >= context.max_rounds or is_unchanged(rounds, question)
@@ -138,8 +142,10 @@ async def debate(state: TeamState, step: Step[TeamContext]) -> Update:
     is_open = len(answers) > 1 and not all(map(is_short, answers))
     if is_over or (is_open and not is_scored(rounds[-1:])):
         return {"goto": "judge"}
-    first, roles = 1 + len(reports_of(rounds)), members(context).values()
-    tasks = [argued(number, role, rounds, state["messages"]) for number, role in enumerate(roles, first)]
+    first = 1 + len(reports_of(rounds))
+    tasks: list[Task] = []
+    for number, role in enumerate(members(context).values(), first):
+        tasks.append(argued(number, role, rounds, state["messages"]))
     keep = estimate_tokens(judge_messages(state["messages"], rounds), {}) + context.max_answer_tokens
     # A limit of the run replaces the members, not the judge.
     return {"goto": "judge"} | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
@@ -155,7 +161,8 @@ async def member(sent: Assignment, context: TeamContext) -> Report:
 @node(TeamContext)
 async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
     """Take in what the members report."""
-    reports, number = state["reports"], len(state["rounds"]) + 1
+    reports = state["reports"]
+    number = len(state["rounds"]) + 1
     charge(step, reports)
     names, texts = [], []
     for report in reports:
@@ -169,10 +176,13 @@ async def listen(state: TeamState, step: Step[TeamContext]) -> Update:
 async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
     """Say whether the solvers agree, and decide between their answers if they do, or the debate is over; where no judge
     can be asked, the most frequent answer wins."""
-    context, rounds, answers, ended = step.context, state["rounds"], latest_answers(state["rounds"]), state["outcome"]
+    context = step.context
+    rounds = state["rounds"]
+    ended = state["outcome"]
     # These answers were judged before a limit forbade another round.
     if ended and is_scored(rounds[-1:]):
         return {}
+    answers = latest_answers(rounds)
     if not answers:
         return {} if ended else stop("failed", failure(reports_of(rounds)[-1]))
     form = verdict_of(tuple(report["number"] for report in answers))
@@ -202,12 +212,14 @@ async def judge(state: TeamState, step: Step[TeamContext]) -> Update:
 @node(TeamContext)
 async def finish(state: TeamState, step: Step[TeamContext]) -> Update:
     """Answer with the report that was accepted, else with the one that was scored best, else with the latest."""
-    ended, rounds = state["outcome"], state["rounds"]
+    ended = state["outcome"]
+    rounds = state["rounds"]
     decided = ended is not None and ended["status"] in ("solved", "answered")
     counting = rounds[-1:] if decided else rounds
-    best = best_report(counting, reports_of(rounds))
+    reports = reports_of(rounds)
+    best = best_report(counting, reports)
     answer = AIMessage(best["answer"] or "", id=best["said"]) if best else None
-    sources = sources_of(best, reports_of(rounds)) if best else {}
+    sources = sources_of(best, reports) if best else {}
     evidence = Evidence(sources, held=not is_scored(counting))
     return await end(state, step, answer, appraisal=Appraisal(reason=score_text(best, rounds)), evidence=evidence)
 
@@ -234,7 +246,8 @@ def delegated(number: int, role: Role, task: str, rounds: Sequence[Round], conve
         aim=around("aim", aim_text(conversation)),
         reports=prompts.REPORTED.format(reports=reports) if latest_answers(rounds) else "",
     )
-    text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    if sources:
+        text += f"\n{search_prompts.CITED_REPORTS}"
     messages: list[AnyMessage] = [instructed(role), material(text), HumanMessage(task)]
     return Task(number=number, name=role.name, task=task, messages=messages, sources=sources)
 
@@ -243,7 +256,9 @@ def argued(number: int, role: Role, rounds: Sequence[Round], conversation: Seque
     """Build a solver's task: all current answers first, the question last."""
     *earlier, question = conversation
     reports, sources = reports_text(rounds, rounds[-1]["critique"] if rounds else "")
-    text = prompts.REVISE.format(reports=reports) + (f"\n{search_prompts.CITED_REPORTS}" if sources else "")
+    text = prompts.REVISE.format(reports=reports)
+    if sources:
+        text += f"\n{search_prompts.CITED_REPORTS}"
     shown = [material(text)] if latest_answers(rounds) else []
     messages: list[AnyMessage] = [instructed(role), *earlier, *shown, question]
     return Task(number=number, name=role.name, task=question.text, messages=messages, sources=sources)
@@ -280,9 +295,11 @@ def employs(context: TeamContext) -> Employed:
 
 def by_shape(state: TeamState) -> str:
     """Tell who leads the work."""
-    return next(str(leader) for leader, node in LEADERS.items() if node == state["shape"])
+    return SUPERVISED if state["shape"] == "supervise" else DEBATED
 
 
+LEADERS: dict[Hashable, str] = {SUPERVISED: "supervise", DEBATED: "debate"}
+"""The node that leads the work, by what the router says of it."""
 builder = strategy_graph(
     TeamState, context_schema=TeamContext, input_schema=Input, output_schema=TeamOutput, employs=employs
 )

@@ -54,7 +54,8 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].failure}")
     for agent in agents:
         step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
-    update, first = agents_update(agents), agents[0]
+    update = agents_update(agents)
+    first = agents[0]
     if not await first.has_own_news():
         return update
     # The model has chosen the words that stand for the news; each of them has to be the voice's own.
@@ -71,13 +72,13 @@ async def tick(state: TownState, step: Step[TownContext]) -> Update:
     await at_once([agent.reflect() for agent in agents])
     await at_once([act(agent) for agent in agents])
     wishes = await at_once([react(agent, company(agent, agents)) for agent in agents])
-    talks = await at_once(
-        [converse(wish, number) for number, wish in enumerate(pairs(wishes), len(state["conversations"]) + 1)]
-    )
+    first = len(state["conversations"]) + 1
+    talks = await at_once([converse(wish, number) for number, wish in enumerate(pairs(wishes), first)])
     day = moments(agents, talks)
     for moment, before in zip(day, state["minds"], strict=True):
-        if not state["ticks"] or (moment["place"], moment["doing"]) != (before["place"], before["doing"]):
-            step.emit("act", **{name: moment[name] for name in ("time", "agent", "place", "doing")})
+        has_changed = moment["place"] != before["place"] or moment["doing"] != before["doing"]
+        if has_changed or not state["ticks"]:
+            step.emit("act", time=moment["time"], agent=moment["agent"], place=moment["place"], doing=moment["doing"])
     for talk in talks:
         for line in talk["lines"]:
             step.emit("say", time=talk["time"], talk=talk["talk"], agent=line["agent"], text=line["text"])
@@ -107,9 +108,12 @@ async def finish(state: TownState, step: Step[TownContext]) -> Update:
 
 def agents_update(agents: Sequence[Agent]) -> Update:
     """Return the update with what the agents leave in the state after a step."""
-    memories = [entry for agent in agents for entry in agent.memories]
-    retrievals = [entry for agent in agents for entry in agent.retrievals]
-    return {"minds": [agent.mind for agent in agents], "remembered": memories, "retrievals": retrievals}
+    minds, memories, retrievals = [], [], []
+    for agent in agents:
+        minds.append(agent.mind)
+        memories += agent.memories
+        retrievals += agent.retrievals
+    return {"minds": minds, "remembered": memories, "retrievals": retrievals}
 
 
 def verdict(town: Town, minute: int, number: int, step: Step[TownContext]) -> Update:

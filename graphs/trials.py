@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.channels import DeltaChannel
 from langgraph.types import Overwrite
 
-from reflective_agents.environments.base import Task, task_of
+from reflective_agents.environments.base import Task, task_of, without_gold
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.graphs import chain_of_thought, react
 from reflective_agents.graphs._trials.attempts import (
@@ -47,6 +47,7 @@ from reflective_agents.state.settings.chain_of_thought import ChainOfThoughtCont
 from reflective_agents.state.settings.react import ReactContext
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import ActingInput, ActingState, Trial
+from reflective_agents.text.joined import joined
 
 ACTORS: dict[str, tuple[Any, type[ActingContext]]] = {
     "react": (react.graph, ReactContext),
@@ -77,7 +78,8 @@ class TrialsOutput(Output):
 async def prepare(state: TrialsState, step: Step[TrialsContext]) -> Update:
     """Refuse a task that is not of the environment."""
     *conversation, last = state["messages"]
-    question, environment = str(last.text), await environment_of(step.context)
+    question = str(last.text)
+    environment = await environment_of(step.context)
     given = state.get("task")
     task = task_of(given, question) if given else None
     if step.context.evaluator == "exact_match" and not (task and task.get("gold")):
@@ -124,9 +126,9 @@ async def attempt(state: TrialsState, step: Step[TrialsContext]) -> Update:
 async def act(step: Step[TrialsContext], state: TrialsState, advice: str) -> Attempt:
     """Let the actor act, and charge the run with what it spends. Where a judge evaluates, an environment that does not
     need the task's right answer does not see it either."""
-    environment, task = await environment_of(step.context), state["given"]
-    if task and step.context.is_judged and not (environment and environment.needs_gold):
-        task = cast(Task, {key: value for key, value in task.items() if key != "gold"})
+    task = state["given"]
+    if task and step.context.is_judged:
+        task = without_gold(task, await environment_of(step.context))
     if step.context.agent is not None:
         return await agents_attempt(step, state["messages"], task, advice)
     inputs = {"messages": step.whole(state["messages"]), "task": task, "advice": advice}
@@ -171,10 +173,11 @@ async def verify(state: TrialsState, step: Step[TrialsContext], trial: Trial) ->
     verdict = await verify_answer(step, state["run_id"], state["messages"], trial["answer"] or "", trial.get("sources"))
     if verdict is None:
         return
-    others = [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
-    scores = others if verdict.score is None else [*others, verdict.score]
-    feedback = "\n".join(filter(None, [trial.get("critique"), verdict.feedback]))
-    solved = verdict.solves(trial["solved"] if others else None)
+    scores = grades_of(trial)
+    solved = verdict.solves(trial["solved"] if scores else None)
+    if verdict.score is not None:
+        scores.append(verdict.score)
+    feedback = joined([trial.get("critique"), verdict.feedback])
     trial.update({"score": min(scores, default=None), "solved": solved, "critique": feedback, "verified": True})
 
 
@@ -202,9 +205,14 @@ async def finish(state: TrialsState, step: Step[TrialsContext]) -> Update:
     return await end(state, step, answer, appraisal=appraisal)
 
 
+def grades_of(trial: Trial) -> list[float]:
+    """Return the reward and the score of a trial, as far as it has them."""
+    return [grade for grade in (trial["reward"], trial["score"]) if grade is not None]
+
+
 def rank(trial: Trial) -> tuple[bool, bool, float, int]:
     """Return the sort key by which one trial is better than another."""
-    grades = [value for value in (trial["reward"], trial["score"]) if value is not None]
+    grades = grades_of(trial)
     # The score of a verified trial is the lowest of all, and may lie below its reward.
     grade = min(grades, default=-1.0) if trial.get("verified") else max(grades, default=-1.0)
     return trial["solved"], not trial.get("refused"), grade, -trial["trial"]

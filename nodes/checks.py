@@ -19,11 +19,9 @@ from reflective_agents.web_search.corpus import open_corpus
 from reflective_agents.web_search.engines import choose_search
 from reflective_agents.web_search.own import name_of
 
-_MODELS = (
-    *("model", "judge_model", "critic_model", "compact_model", "experience_model", "arms", "proposers", "ladder"),
-    "fallback_models",
-)
 _ONLY_IF_GIVEN = ("compact_model", "experience_model", "proposers", "ladder", "fallback_models")
+_MODELS = ("model", "judge_model", "critic_model", "arms", *_ONLY_IF_GIVEN)
+"""The settings that name models, and those that are not the same as `model` where they are not given."""
 
 
 async def check_settings(step: Step[Context], context: Context) -> dict[str, str]:
@@ -45,11 +43,12 @@ async def check_settings(step: Step[Context], context: Context) -> dict[str, str
         context.check_effect()
     if getattr(context, "environment", None) is not None and any(map(images_of, step.meter.questions)):
         raise Misuse("the tasks of an environment are text: ask without images, or without an environment")
-    fields = [name for name in type(context).model_fields if name in _MODELS]
-    names = [name for name in fields if name not in _ONLY_IF_GIVEN or getattr(context, name)]
-    chosen = {name: await _check_models(step, name, getattr(context, name)) for name in names}
-    forms = context.forms if isinstance(context, VerifiedContext) else []
-    for form in forms:
+    chosen: dict[str, str] = {}
+    for name in type(context).model_fields:
+        setting = getattr(context, name)
+        if name in _MODELS and (setting or name not in _ONLY_IF_GIVEN):
+            chosen[name] = await _check_models(step, name, setting)
+    for form in context.forms if isinstance(context, VerifiedContext) else []:
         await check_program(form)
         if isinstance(form, Rubric) and form.model is not None:
             await check_model(step, form.model)

@@ -27,16 +27,19 @@ def damage(schema: type, values: Mapping[str, object], error: Exception | None =
         error: What a run has failed with on it, if one has.
     """
     for name, adapter in _adapters(schema).items():
+        if name not in values or (values[name] == {} and name in _mappings(schema)):  # it was never written
+            continue
         try:
-            if name in values and not (values[name] == {} and name in _mappings(schema)):  # which was never written
-                adapter.validate_python(values[name], strict=True)
+            adapter.validate_python(values[name], strict=True)
         except ValidationError as invalid:
             return _refusal(f"holds in {name!r} what no run writes ({invalid.errors()[0]['type']})")
     if error and not values.get("messages", True):
         return _refusal("holds no message")
     if isinstance(error, KeyError) and _raised_in(error, "reflective_agents."):  # one's own code is not the thread's
-        named = next((name for name, value in values.items() if isinstance(value, str) and error.args == (value,)), "")
-        return _refusal(f"names in {named!r} what it does not hold") if named else None
+        for name, value in values.items():
+            if isinstance(value, str) and error.args == (value,):
+                return _refusal(f"names in {name!r} what it does not hold")
+        return None
     return unreadable(error) if error and _raised_in(error, "langgraph.channels.") else None
 
 
@@ -52,7 +55,8 @@ def _refusal(reason: str) -> WrongThread:
 def _raised_in(error: Exception, package: str) -> bool:
     """Tell whether it was code of a package that could do nothing with a value, as the last that is not Python's."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
-    return next((name for name in reversed(names) if name != "collections"), "").startswith(package)
+    own = [name for name in names if name != "collections"]
+    return bool(own) and own[-1].startswith(package)
 
 
 @cache

@@ -223,7 +223,8 @@ def own_settings(context: object, schema: type[C]) -> C | None:
 def _draw_employed(drawn: Graph, employed: Employed) -> None:
     """Draw graphs in the place of the nodes in which they work."""
     for node, graphs in employed.items():
-        outside, around = drawn.nodes[node], [edge for edge in drawn.edges if node in (edge.source, edge.target)]
+        outside = drawn.nodes[node]
+        around = [edge for edge in drawn.edges if node in (edge.source, edge.target)]
         for name, graph in graphs.items():
             inner = graph.get_graph()
             inner.trim_first_node()
@@ -265,12 +266,15 @@ def _asked(question: str) -> Any:
 def _content_and_artifact(result: JsonMapping) -> tuple[str, JsonMapping]:
     if result["outcome"] is None:
         raise Misuse("the run pauses for a person or a client: use the tool in an agent that has a checkpointer")
-    answer, reason = result["answer"], result["outcome"]["reason"]
-    content = f"There is no answer: {reason}" if answer is None else answer
+    content = result["answer"]
+    if content is None:
+        content = f"There is no answer: {result['outcome']['reason']}"
     return content, {name: value for name, value in result.items() if name != "messages"}
 
 
 def _around(config: RunnableConfig | None) -> object:
     """Return the context of the graph in which this one is a node, a tool or an agent; None if there is none."""
-    around = ensure_config(config).get("configurable", {}).values()
-    return next((value.context for value in around if isinstance(value, Runtime)), None)
+    for value in ensure_config(config).get("configurable", {}).values():
+        if isinstance(value, Runtime):
+            return value.context
+    return None

@@ -123,11 +123,21 @@ def begin(
         own["strategy"] = strategy
         shown = (await step.show_texts(with_question_last(own), begins=True)).copy()
         recalled, items = await recall(step, words_of(shown["messages"][-1]))
-        fresh = {"answer": None, "outcome": None, "recalled": recalled, **reset}
+        update: Update = {
+            "version": VERSION,
+            "strategy": strategy,
+            "settings": step.context.explicit_settings(),
+            "answer": None,
+            "outcome": None,
+            "recalled": recalled,
+            **reset,
+        }
         if items or before.get("experience"):
-            fresh["experience"] = Experience(shown=items, used=[], drawn=[])
-        fresh |= {name: None for name in ("structured_response", "support") if before.get(name)}
-        update = {"version": VERSION, "strategy": strategy, "settings": step.context.explicit_settings(), **fresh}
+            update["experience"] = Experience(shown=items, used=[], drawn=[])
+        if before.get("structured_response"):
+            update["structured_response"] = None
+        if before.get("support"):
+            update["support"] = None
         shown["recalled"] = recalled
         update |= await prepare(with_summary(shown), step)
         if not update["recalled"] and "recalled" not in state:
@@ -139,7 +149,9 @@ def begin(
 
 def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
     """Tell whether a channel holds a value already. One that was never written costs nothing in a checkpoint."""
-    return name in state and state[name] == (value.value if isinstance(value, Overwrite) else value)
+    if isinstance(value, Overwrite):
+        value = value.value
+    return name in state and state[name] == value
 
 
 def check_question(messages: Sequence[AnyMessage], graph: str | None, answer: str | None = None) -> None:
@@ -182,13 +194,16 @@ async def end(
         evidence: What the answer rests on. It is held against that, unless somebody has verified it already.
         refused: Whether the strategy has not accepted the answer, with the verifiers' part in that.
     """
-    reached, support, verdict = state["outcome"], None, None
+    reached = state["outcome"]
+    support = None
+    verdict = None
     if answer is not None:
         answer, evidence = with_cited_parts(answer, evidence, state["messages"])
         verdict = await verify_answer(step, state["run_id"], state["messages"], answer.text, evidence.passages)
         if refused and verdict and not verdict.missing:
             verdict = None
-        reached, appraisal = with_verdict(reached, appraisal, verdict) if verdict else (reached, appraisal)
+        if verdict:
+            reached, appraisal = with_verdict(reached, appraisal, verdict)
     is_verified = verdict is not None and not verdict.only_ranks
     if answer is not None and not is_verified and is_open(step, answer, reached, appraisal, evidence):
         answer, support = await verify(state, step, answer, evidence)
@@ -201,25 +216,31 @@ async def end(
         data, outcome = await in_form(state, step, answer.text, outcome)
     experience = await keep(step, state, "" if answer is None else answer.text, outcome, appraisal)
     step.emit("end", **outcome)
-    learned = {"experience": experience} if experience else {}
-    structured = {"structured_response": data} if data or step.context.answer_schema else {}
+    update: Update = {"answer": None if answer is None else answer.text, "outcome": outcome}
+    if data or step.context.answer_schema:
+        update["structured_response"] = data
+    if experience:
+        update["experience"] = experience
     if answer is None:
-        return {"answer": None, "outcome": outcome, **structured, **learned}
+        return update
     strategy = state.get("strategy")
     answer.response_metadata = {**_written_by(step, model), STRATEGY: strategy}
-    if (name := graph_name(strategy)) != strategy:
+    name = graph_name(strategy)
+    if name != strategy:
         answer.name = answer.response_metadata[GRAPH] = name
-    update: Update = {"messages": [answer], "answer": answer.text, "outcome": outcome, **structured, **learned}
+    update = {"messages": [answer], **update}
     # A tree search that was steered has ended before, maybe with an answer that was checked.
-    return {**update, "support": support} if support or state.get("support") else update
+    if support or state.get("support"):
+        update["support"] = support
+    return update
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:
     """Describe who has written the answer: the model that is named, else the user's own agent, else the run's model."""
-    agent = step.context.agent if isinstance(step.context, AgentContext) and model is None else None
-    if agent:
-        return {"agent": name_of(agent)}
-    return describe_model(in_turn(model or model_of(step, step.context.model), step.meter)[0])
+    if model is None and isinstance(step.context, AgentContext) and step.context.agent:
+        return {"agent": name_of(step.context.agent)}
+    first, *_ = in_turn(model or model_of(step, step.context.model), step.meter)
+    return describe_model(first)
 
 
 class Ended(TypedDict):

@@ -96,13 +96,15 @@ def check_size(schemas: Sequence[JsonMapping], bounds: Bounds) -> None:
 def _expanded(schemas: str, patterns: Sequence[str], bounds: Bounds) -> Sequence[JsonObject]:
     import jsonschema_rs  # late, since few callers have a schema
 
-    expansion, read = _Expansion(bounds.values), json.loads(schemas)
+    read = json.loads(schemas)
+    expansion = _Expansion(bounds.values)
     linear = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES)
     expanded = [expansion.of(schema) for schema in read]
     try:
         for schema in read:
             # A `$schema` would have it held against another draft than the one that everything else reads it as.
-            jsonschema_rs.meta.validate({name: part for name, part in schema.items() if name != "$schema"})
+            of_draft = {name: part for name, part in schema.items() if name != "$schema"}
+            jsonschema_rs.meta.validate(of_draft)
         for pattern in patterns:
             jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=linear)
     except ValueError as error:
@@ -138,9 +140,12 @@ def _walk(schemas: Sequence[JsonMapping], most: int) -> Iterator[tuple[JsonValue
 
 
 def _patterns_of(schema: JsonObject) -> list[str]:
-    pattern, named = schema.get("pattern"), schema.get("patternProperties")
-    found = [pattern] if isinstance(pattern, str) else []
-    return [*found, *named] if isinstance(named, dict) else found
+    patterns: list[str] = []
+    if isinstance(pattern := schema.get("pattern"), str):
+        patterns.append(pattern)
+    if isinstance(named := schema.get("patternProperties"), dict):
+        patterns += named
+    return patterns
 
 
 def _bounded(what: str, count: int, most: int) -> None:
@@ -167,16 +172,22 @@ class _Expansion:
         if isinstance(value, dict):
             return self._object(value, schema, path)
         self._count(path)
-        return [self._value(part, schema, (*path, "")) for part in value] if isinstance(value, list) else value
+        if isinstance(value, list):
+            return [self._value(part, schema, (*path, "")) for part in value]
+        return value
 
     def _object(self, value: JsonObject, schema: JsonObject, path: tuple[str, ...]) -> JsonObject:
         self._count(path)
-        # What stands beside a reference holds as well, and wins over what it leads to.
-        beside = {name: part for name, part in value.items() if name != "$ref"}
-        parts = {name: self._value(part, schema, (*path, "")) for name, part in beside.items()}
+        parts: JsonObject = {}
+        for name, part in value.items():
+            if name != "$ref":
+                parts[name] = self._value(part, schema, (*path, ""))
         if "$ref" not in value or value["$ref"] in path:
             return parts
-        return {**self._object(_target(schema, value["$ref"]), schema, (*path, value["$ref"])), **parts}
+        reference = value["$ref"]
+        target = self._object(_target(schema, reference), schema, (*path, reference))
+        # What stands beside a reference holds as well, and wins over what it leads to.
+        return {**target, **parts}
 
     def _count(self, path: tuple[str, ...]) -> None:
         self._values += 1

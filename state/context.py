@@ -10,7 +10,7 @@ import copy
 import json
 import os
 import warnings
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -27,7 +27,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from reflective_agents.state.answer_schema import AnswerSchema
@@ -39,41 +38,9 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.parameters import SAMPLING, check_parameters
 from reflective_agents.state.policy import MODEL, OPERATOR, TEXT, Operator, serves
 from reflective_agents.state.prices import Prices
+from reflective_agents.state.suggestions import few_unknown, with_suggestions
 from reflective_agents.state.wrapped_models import unwrap
-from reflective_agents.text.spelling import similar_names
 from reflective_agents.text.validation import in_plain_words
-
-EXTRA = "extra_forbidden"
-_MOST_HINTS = 10
-
-
-def with_suggestions(error: ValidationError, settings: Iterable[str]) -> ValidationError:
-    """Return the error with the setting that each unknown one resembles; without unknown ones, the error as it is.
-
-    Of many unknown ones it tells the first ten.
-    """
-    names = list(settings)
-    unknown = [problem for problem in error.errors() if problem["type"] == EXTRA and len(problem["loc"]) == 1]
-    problems = [
-        InitErrorDetails(type=_problem(str(problem["loc"][0]), names), loc=problem["loc"], input=problem["input"])
-        for problem in unknown[:_MOST_HINTS]
-    ]
-    return ValidationError.from_exception_data(error.title, problems) if problems else error
-
-
-def _few_unknown(values: dict[str, Any], settings: Container[str]) -> dict[str, Any]:
-    """Return the values without the unknown ones that no error would tell of."""
-    # Pydantic alone would take seconds for the errors of 100,000 names, and a stranger may send them.
-    unknown = [name for name in values if name not in settings]
-    untold = set(unknown[_MOST_HINTS:])
-    return {name: value for name, value in values.items() if name not in untold} if untold else values
-
-
-def _problem(name: str, names: list[str]) -> PydanticCustomError:
-    close = similar_names(name, names)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return PydanticCustomError(EXTRA, "There is no such setting{hint}", {"hint": hint})
-
 
 T = TypeVar("T")
 
@@ -116,7 +83,9 @@ Models = Annotated[list[Model] | None, BeforeValidator(from_json), AfterValidato
 
 
 def _is_prompts(value: T) -> T | JsonValue:
-    return from_json(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        return from_json(value)
+    return value or None
 
 
 def _no_path(value: JsonValue) -> bool:
@@ -321,12 +290,17 @@ class Context(BaseSettings):
     @classmethod
     def in_new_names(cls, settings: JsonObject) -> JsonObject:
         """Return settings of an earlier release with the names and values of this one."""
-        return {cls.renamed.get(name, name): cls._in_new_words(name, value) for name, value in settings.items()}
+        renamed: JsonObject = {}
+        for name, value in settings.items():
+            renamed[cls.renamed.get(name, name)] = cls._in_new_words(name, value)
+        return renamed
 
     @classmethod
     def _in_new_words(cls, name: str, value: Any) -> Any:
         """Return what the value of a setting with an old name is called now."""
-        return cls.renamed_values.get(name, {}).get(value, value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return cls.renamed_values.get(name, {}).get(value, value)
 
     @model_validator(mode="before")
     @classmethod
@@ -343,8 +317,10 @@ class Context(BaseSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+        if isinstance(values, dict):
+            values = few_unknown(values, cls.model_fields)
         try:
-            return read(_few_unknown(values, cls.model_fields) if isinstance(values, dict) else values)
+            return read(values)
         except ValidationError as error:
             raise with_suggestions(error, cls.model_fields) from None
 
@@ -378,8 +354,8 @@ class Context(BaseSettings):
             names = {*self._explicit_names(), *own}
         for name in sorted(names):
             field = type(self).model_fields[name]
-            changed = getattr(self, name) != field.get_default(call_default_factory=True)
-            if changed and (where := self.applies_only(name)):
+            where = self.applies_only(name)
+            if where and getattr(self, name) != field.get_default(call_default_factory=True):
                 raise Misuse(f"{name} has an effect only {where}: leave it out")
 
     def applies_only(self, name: str) -> str:
@@ -441,10 +417,13 @@ class Context(BaseSettings):
 
         Objects and functions, which only Python can give, are left out.
         """
-        plain = {name: value for name, value in sorted(self.chosen().items()) if _is_plain(value)}
-        if "model_parameters" in plain:
-            plain["model_parameters"] = self.own_parameters
-        return {name: dict(value) if isinstance(value, dict) else value for name, value in plain.items()}
+        settings: JsonObject = {}
+        for name, value in sorted(self.chosen().items()):
+            if _is_plain(value):
+                settings[name] = dict(value) if isinstance(value, dict) else value
+        if "model_parameters" in settings:
+            settings["model_parameters"] = dict(self.own_parameters)
+        return settings
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given
@@ -453,9 +432,11 @@ class Context(BaseSettings):
         Raises:
             WrongThread: if an earlier release has begun the run with settings that do not exist any more.
         """
-        if removed := sorted(earlier.keys() - type(self).model_fields - self.renamed.keys()):
+        removed = earlier.keys() - type(self).model_fields - self.renamed.keys()
+        if removed:
+            names = ", ".join(sorted(removed))
             raise WrongThread(
-                f"this run was begun with settings that no longer exist ({', '.join(removed)}): ask the question again"
+                f"this run was begun with settings that no longer exist ({names}): ask the question again"
             )
         before = self.in_new_names(earlier)
         if all(getattr(self, name) == value for name, value in before.items()):
@@ -468,11 +449,13 @@ class Context(BaseSettings):
         Raises:
             Misuse: if there is no such limit, or it would be higher than is possible.
         """
-        unknown = sorted(name for name in by if not name.startswith("max_") or name not in type(self).model_fields)
-        if unknown:
-            raise Misuse(f"{unknown[0]} is not a limit of this strategy")
-        most = {name: getattr(self, name) for name in by}
-        limits = {name: most[name] + more for name, more in by.items() if most[name] is not None}
+        limits: JsonObject = {}
+        for name, more in sorted(by.items()):
+            if not name.startswith("max_") or name not in type(self).model_fields:
+                raise Misuse(f"{name} is not a limit of this strategy")
+            most = getattr(self, name)
+            if most is not None:
+                limits[name] = most + more
         if not limits:
             return self
         try:
@@ -483,7 +466,9 @@ class Context(BaseSettings):
 
     def _preset(self, values: Mapping[str, object]) -> None:
         """Set what the caller has not given. Not by assignment: pydantic would count it as given."""
-        vars(self).update({name: value for name, value in values.items() if name not in self.model_fields_set})
+        for name, value in values.items():
+            if name not in self.model_fields_set:
+                vars(self)[name] = value
 
     def handed_on(self) -> Self:
         """Return these settings as those that a strategy hands on to another one, which no caller has chosen."""
@@ -499,7 +484,8 @@ class Context(BaseSettings):
     def _again(self, settings: JsonObject) -> Self:
         own = self._own.chosen() if self._own else {}
         changed = type(self).model_validate({**own, **settings})
-        changed._handed_on, changed._own = self._handed_on, self._own
+        changed._handed_on = self._handed_on
+        changed._own = self._own
         return changed
 
     @classmethod
@@ -525,11 +511,11 @@ class Context(BaseSettings):
 
     def _explicit_names(self) -> set[str]:
         defaults = self.defaults()
-        return {
-            name
-            for name in self.model_fields_set
-            if name not in defaults.model_fields_set or getattr(self, name) != getattr(defaults, name)
-        }
+        names = set[str]()
+        for name in self.model_fields_set:
+            if name not in defaults.model_fields_set or getattr(self, name) != getattr(defaults, name):
+                names.add(name)
+        return names
 
 
 class _Environment(PydanticBaseSettingsSource):

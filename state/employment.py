@@ -75,8 +75,10 @@ def _plain(value: Any) -> Any:
     """Return a setting as plain data; None if it holds an object, which only Python can give."""
     if isinstance(value, BaseModel):
         # `exclude` marks the fields that hold what only Python can give, such as tools.
-        objects = any(getattr(value, name) for name, field in type(value).model_fields.items() if field.exclude)
-        value = None if objects else value.model_dump(exclude_unset=True)
+        excluded = [name for name, field in type(value).model_fields.items() if field.exclude]
+        if any(getattr(value, name) for name in excluded):
+            return None
+        value = value.model_dump(exclude_unset=True)
     if isinstance(value, list):
         items = [_plain(item) for item in value]
         return None if None in items else items
@@ -103,10 +105,17 @@ class CooperationContext(AskingContext, SearchContext, SourcedContext, VerifiedC
 
     def explicit_settings(self) -> JsonObject:
         """Return what `Context.explicit_settings` does, plus the nested settings that are plain data."""
-        nested = {name: _plain(getattr(self, name)) for name in NESTED if name in self._explicit_names()}
-        return super().explicit_settings() | {name: value for name, value in nested.items() if value is not None}
+        settings = super().explicit_settings()
+        for name in NESTED & self._explicit_names():
+            value = _plain(getattr(self, name))
+            if value is not None:
+                settings[name] = value
+        return settings
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Resume as `Context.resumed` does, without validating unchanged nested settings again at each node."""
-        same = {name for name in NESTED & earlier.keys() if _plain(getattr(self, name)) == earlier[name]}
-        return super().resumed({name: value for name, value in earlier.items() if name not in same})
+        changed = {**earlier}
+        for name in NESTED & earlier.keys():
+            if _plain(getattr(self, name)) == earlier[name]:
+                del changed[name]
+        return super().resumed(changed)

@@ -50,7 +50,9 @@ class Misuse(ReflectError, ValueError):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
+        if len(text) <= LONGEST:
+            return text
+        return f"{text[: LONGEST - END - 5]} ... {text[-END:]}"
 
 
 class EmptyQuestion(Misuse):
@@ -141,9 +143,9 @@ class SearchFailed(ReflectError):
 
 def problems_of(error: "ValidationError", whole: str = "") -> list[str]:
     """Say in words what does not fit, each with the name of the value; `whole` names what has none."""
-    return [_problem(".".join(map(str, fault["loc"])) or whole, fault["msg"]) for fault in error.errors()]
-
-
-def _problem(name: str, what: str) -> str:
-    words = in_plain_words(what)
-    return f"{name}: {words}" if name else words
+    problems: list[str] = []
+    for fault in error.errors():
+        name = ".".join(map(str, fault["loc"])) or whole
+        words = in_plain_words(fault["msg"])
+        problems.append(f"{name}: {words}" if name else words)
+    return problems

@@ -147,14 +147,14 @@ def advice_of(item: Item) -> str:
 
 def pieces_of_advice(item: Item) -> list[str]:
     """Return the advice of an item and all that has refined it since it was last edited."""
-    changes = item["history"]
-    start = max((number for number, change in enumerate(changes, 1) if "advice" in _edited(change)), default=0)
-    refined = [change["after"].get("advice", "") for change in changes[start:] if change["what"] == "refined"]
-    return [item["advice"], *filter(None, refined)]
-
-
-def _edited(change: Change) -> dict[str, str]:
-    return change["after"] if change["what"] == "edited" else {}
+    pieces = [item["advice"]]
+    for change in item["history"]:
+        advice = change["after"].get("advice")
+        if change["what"] == "edited" and advice is not None:
+            pieces = [item["advice"]]
+        elif advice:
+            pieces.append(advice)
+    return pieces
 
 
 def trust(item: Item) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NotRequired, Self
 
 from pydantic import (
     AfterValidator,
@@ -10,16 +10,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
-    WithJsonSchema,
     model_validator,
     with_config,
 )
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
 
-from reflective_agents.state import shipped
 from reflective_agents.state.callers_schemas import Bounds, check_forms
 from reflective_agents.state.context import Acting, Context, Model, from_json
 from reflective_agents.state.effect import (
@@ -32,8 +27,9 @@ from reflective_agents.state.effect import (
     only_with,
 )
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.named import Agent, Engine, World, kind_of
 from reflective_agents.state.own_tools import Tools
-from reflective_agents.state.policy import OBJECT, OPERATOR, TEXT, Names, Operator
+from reflective_agents.state.policy import OPERATOR, TEXT, Operator
 from reflective_agents.state.verifiers import VerifiedContext
 
 
@@ -45,27 +41,6 @@ class OwnExample(TypedDict):
     task: Annotated[str, Field(min_length=1)]
     acts: NotRequired[list[tuple[str, str, str]]]
     reasoning: NotRequired[str]
-
-
-T = TypeVar("T")
-ENGINES = ("tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia")
-
-
-def _is_engine(value: T) -> T | None:
-    if value is None or value == "" or callable(value) or hasattr(value, "ainvoke"):
-        return None if isinstance(value, str) else value
-    if value in ENGINES:
-        return value
-    raise ValueError(f"a search is one of {', '.join(ENGINES)}, or in Python a function or a retriever")
-
-
-Engine = Annotated[
-    Literal["tavily", "local", "none", "searxng", "duckduckgo", "arxiv", "pubmed", "wikipedia"] | Any,
-    BeforeValidator(_is_engine),
-    WithJsonSchema({"anyOf": [{"enum": [*ENGINES], "type": "string"}, {"type": "null"}], "default": None}),
-    OBJECT,
-]
-"""The name of a search engine, or in Python one of your own: see `web_search.own`."""
 
 
 _SEARCHED = Applies("in strategies that search", lambda settings: settings.searches or settings.search == "none")
@@ -112,44 +87,6 @@ class SourcedContext(Context):
     )
 
 
-def _is_environment(value: T) -> T | None:
-    if value is None or value == "" or hasattr(value, "step"):
-        return None if isinstance(value, str) else value
-    if isinstance(value, str) and value in shipped.environments():
-        return value
-    raise ValueError(f"an environment is one of {', '.join(shipped.environments())}, or in Python an Environment")
-
-
-def _is_ranking(value: T) -> T:
-    names = shipped.rankings()
-    is_own = hasattr(value, "terms") and not isinstance(value, type)
-    if is_own or (isinstance(value, str) and value in names):
-        return value
-    raise ValueError(f"a ranking is one of {', '.join(names)}, or in Python a Ranking")
-
-
-class _RankingNames:
-    """The names of rankings in a JSON schema, for forms."""
-
-    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonObject:
-        return {"enum": [*shipped.rankings()], "type": "string"}
-
-
-Rankings = Annotated[Any, BeforeValidator(_is_ranking), _RankingNames(), OBJECT]
-"""The name of a ranking of memories, or in Python one of your own: see `memory.rankings.base`."""
-
-
-class _Names:
-    """The names of environments in a JSON schema, for forms."""
-
-    def __get_pydantic_json_schema__(self, _: CoreSchema, __: GetJsonSchemaHandler) -> JsonObject:
-        return {"anyOf": [{"enum": list(shipped.environments()), "type": "string"}, {"type": "null"}]}
-
-
-World = Annotated[Any, BeforeValidator(_is_environment), _Names(), OBJECT]
-"""The name of an environment, or in Python one of your own: see `environments.base`."""
-
-
 class TaskContext(SearchContext, VerifiedContext):
     """Settings of strategies that may be given a task of an environment."""
 
@@ -190,37 +127,13 @@ class TaskContext(SearchContext, VerifiedContext):
     @property
     def runs_tests(self) -> bool:
         """Whether answers are programs, of which the environment runs tests that the model writes."""
-        return bool(getattr(_kind_of(self.environment), "runs_tests", False))
-
-
-def _is_embeddings(value: T) -> T | None:
-    if value is None or isinstance(value, str) or hasattr(value, "aembed_documents"):
-        return value or None
-    raise ValueError("embeddings are a string such as 'lexical' or 'openai:<model>', or an object of LangChain's")
-
-
-Embeddings = Annotated[
-    Any,
-    BeforeValidator(_is_embeddings),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}),
-    Names("model", free=("lexical", "minilm")),
-]
-"""A string that names embeddings, or in Python an object of LangChain's."""
-
-
-def _is_agent(value: T) -> T:
-    # What binds tools is a chat model, which has `ainvoke` too.
-    if value is not None and (not hasattr(value, "ainvoke") or hasattr(value, "bind_tools")):
-        raise ValueError("an agent is a graph of LangGraph's, or an agent of LangChain's, that takes messages")
-    return value
+        return bool(getattr(kind_of(self.environment), "runs_tests", False))
 
 
 class AgentContext(Context):
     """Settings of strategies whose actor may be an agent of one's own."""
 
-    agent: Annotated[
-        SkipJsonSchema[Any], BeforeValidator(_is_agent), OBJECT, InRuns("the middleware is part of an agent")
-    ] = Field(
+    agent: Annotated[Agent, InRuns("the middleware is part of an agent")] = Field(
         default=None,
         exclude=True,
         description="In Python: a LangGraph or LangChain agent that does the work, with a model and tools of its own.",
@@ -406,15 +319,13 @@ def presets_of(environment: Any, schema: type[TreeContext]) -> Preset:
         environment: A name or an object.
         schema: The settings of the strategy, whose module has its name.
     """
-    presets: Mapping[str, Preset] = getattr(_kind_of(environment), "presets", {})
+    presets: Mapping[str, Preset] = getattr(kind_of(environment), "presets", {})
     # A search that builds upon another's settings, as auto does on those of LATS, takes its presets too.
     names = [part.__module__.rpartition(".")[2] for part in schema.__mro__]
-    return next((presets[name] for name in names if name in presets), schema.task_presets)
-
-
-def _kind_of(environment: Any) -> Any:
-    """Return the environment, or the class of a shipped one."""
-    return shipped.environments()[environment] if isinstance(environment, str) else environment
+    for name in names:
+        if name in presets:
+            return presets[name]
+    return schema.task_presets
 
 
 class BranchingContext(TreeContext):

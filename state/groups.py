@@ -51,10 +51,9 @@ def grouped(schema: type[BaseModel]) -> dict[str, dict[str, FieldInfo]]:
 
 def sort_form(form: dict[str, Any], schema: type[BaseModel]) -> None:
     """Bring the settings of a JSON schema into the order of their groups, each with the name of its group."""
-    properties = form["properties"]
-    form["properties"] = {
-        name: {**properties[name], "group": group}
-        for group, fields in grouped(schema).items()
-        for name in fields
-        if name in properties
-    }
+    ordered: dict[str, Any] = {}
+    for group, fields in grouped(schema).items():
+        for name in fields:
+            if name in form["properties"]:
+                ordered[name] = {**form["properties"][name], "group": group}
+    form["properties"] = ordered

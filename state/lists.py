@@ -18,6 +18,7 @@ def replaced_by(key: str) -> Callable[[list[M], Sequence[list[M]]], list[M]]:
     earlier one, or comes last."""
 
     def reduce(entries: list[M], writes: Sequence[list[M]]) -> list[M]:
-        return [*{entry[key]: entry for entry in append(entries, writes)}.values()]
+        by_key = {entry[key]: entry for entry in append(entries, writes)}
+        return list(by_key.values())
 
     return reduce

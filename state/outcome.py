@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from reflective_agents.state.errors import LimitReached, ReflectError
 from reflective_agents.state.limits import Limit, sentence
 from reflective_agents.text.declining import declines
+from reflective_agents.text.joined import joined
 
 Status = Literal["solved", "answered", "limit_reached", "exhausted", "failed"]
 VerifiedBy = Literal["environment", "tests", "verifiers", "checks", "sources", "judge", "person"]
@@ -83,7 +84,7 @@ def with_reason(reached: Outcome | None, reason: str) -> Outcome | None:
     """Return what has ended a run with more said in its reason; None where nothing has ended it."""
     if reached is None:
         return None
-    return {**reached, "reason": "; ".join(filter(None, [reached["reason"], reason]))}
+    return {**reached, "reason": joined([reached["reason"], reason], "; ")}
 
 
 def accepts(verdict: bool, score: float, least: float = 0.0) -> bool:
@@ -110,8 +111,9 @@ def decide(reached: Outcome | None, answer: str | None, appraisal: Appraisal = U
         accepted, reason = False, DECLINED
     status = _status(reached, answer, accepted, by)
     is_explained = status in ("failed", reached["status"]) and status not in ("limit_reached", "exhausted")
-    reasons = [reached["reason"]] if is_explained else [reached["reason"], reason]
-    outcome = Outcome(status=status, reason="; ".join(filter(None, reasons)))
+    if not is_explained:
+        reached = {**reached, "reason": joined([reached["reason"], reason], "; ")}
+    outcome = Outcome(status=status, reason=reached["reason"])
     if status == "solved" and by:
         outcome["verified_by"] = by
     if "limit" in reached:

@@ -10,6 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 from reflective_agents.state.callers_schemas import Bounds, check_size
 from reflective_agents.state.context import from_json
 from reflective_agents.state.policy import OBJECT, Operator
+from reflective_agents.text.joined import joined
 
 T = TypeVar("T")
 MOST = 512
@@ -24,8 +25,9 @@ NAMED: tuple[str, ...] = get_args(Named)
 def _are_tools(value: Sequence[T]) -> list[T]:
     if not isinstance(value, list | tuple) or not all(callable(tool) or hasattr(tool, "ainvoke") for tool in value):
         raise ValueError("tools are a list of LangChain's tools, or of functions with type hints and a docstring")
-    if problems := list(filter(None, map(_tool_problem, value))):
-        raise ValueError("; ".join(problems))
+    problems = joined(map(_tool_problem, value), "; ")
+    if problems:
+        raise ValueError(problems)
     if len(value) > MOST:
         raise ValueError(f"an agent has at most {MOST} tools, and these are {len(value)}: choose among them")
     schemas = [getattr(tool, "args_schema", None) for tool in value]
@@ -36,9 +38,12 @@ def _are_tools(value: Sequence[T]) -> list[T]:
 def _tool_problem(tool: Any) -> str:
     """Say in words why a model could not call a tool; nothing if it could."""
     is_function = not hasattr(tool, "ainvoke")
-    function = tool if is_function else getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    name = getattr(tool, "__name__" if is_function else "name", "")
-    if function and any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values()):
+    if is_function:
+        name, function = getattr(tool, "__name__", ""), tool
+    else:
+        name, function = getattr(tool, "name", ""), getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    parameters = inspect.signature(function).parameters.values() if function else ()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return f"no model can fill in the *arguments of {name}: let it take a list, such as numbers: list[float]"
     if is_function and not inspect.getdoc(function):
         return f"{name} has no docstring: write one, which tells the model what it does and when to use it"
@@ -48,8 +53,9 @@ def _tool_problem(tool: Any) -> str:
 def _are_critics_tools(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise ValueError(f"a critic's tools are a list of {', '.join(NAMED)}, and in Python of tools and functions")
-    if unknown := [tool for tool in value if isinstance(tool, str) and tool not in NAMED]:
-        raise ValueError(f"there is no tool {unknown[0]!r} for critics: name {' or '.join(NAMED)}")
+    for tool in value:
+        if isinstance(tool, str) and tool not in NAMED:
+            raise ValueError(f"there is no tool {tool!r} for critics: name {' or '.join(NAMED)}")
     _are_tools([tool for tool in value if not isinstance(tool, str)])
     return list(value)
 

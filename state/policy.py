@@ -14,7 +14,6 @@ thread's state. A setting whose type does not say what it names is the operator'
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args, get_origin, runtime_checkable
 
@@ -83,9 +82,11 @@ def serves() -> bool:
 @functools.cache
 def marks_of(schema: type[BaseModel]) -> dict[str, tuple[Mark, ...]]:
     """Return what the settings of a strategy name, by their own names; none for those that hold no free text."""
-    fields = schema.model_fields.items()
-    marks = {name: (*_marks(field.metadata), *_marks_in(field.annotation)) for name, field in fields}
-    return {name: listed or _default_marks(schema.model_fields[name].annotation) for name, listed in marks.items()}
+    marks: dict[str, tuple[Mark, ...]] = {}
+    for name, field in schema.model_fields.items():
+        own = (*_marks(field.metadata), *_marks_in(field.annotation))
+        marks[name] = own or _default_marks(field.annotation)
+    return marks
 
 
 @functools.cache
@@ -143,9 +144,12 @@ def nested_in(settings: BaseModel) -> Iterator[BaseModel]:
     """Yield the settings of others that settings hold: of members, of workers."""
     for name, marks in marks_of(type(settings)).items():
         value = getattr(settings, name)
-        items = value if isinstance(value, list) else [value]
-        yield from (item for item in items if isinstance(item, BaseModel) and not marks)
-        yield from (mark.read(settings, value) for mark in marks if isinstance(mark, Nested) and value)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, BaseModel) and not marks:
+                yield item
+        for mark in marks:
+            if isinstance(mark, Nested) and value:
+                yield mark.read(settings, value)
 
 
 def _beyond(value: Any, operators: Any) -> Any:
@@ -158,7 +162,8 @@ def _beyond(value: Any, operators: Any) -> Any:
 def _defaults(settings: BaseModel) -> BaseModel:
     """Return what members of a team are where nothing is given."""
     fields = type(settings).model_fields.items()
-    return settings.model_construct(**{name: field.get_default(call_default_factory=True) for name, field in fields})
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in fields}
+    return settings.model_construct(**defaults)
 
 
 def _marks(metadata: list[Any] | tuple[Any, ...]) -> tuple[Mark, ...]:
@@ -167,8 +172,12 @@ def _marks(metadata: list[Any] | tuple[Any, ...]) -> tuple[Mark, ...]:
 
 def _marks_in(annotation: Any) -> tuple[Mark, ...]:
     """Return the marks within a type: those of the items of a list, for example."""
-    outer = _marks(annotation.__metadata__) if get_origin(annotation) is Annotated else ()
-    return (*outer, *chain.from_iterable(map(_marks_in, get_args(annotation))))
+    marks: list[Mark] = []
+    if get_origin(annotation) is Annotated:
+        marks += _marks(annotation.__metadata__)
+    for part in get_args(annotation):
+        marks += _marks_in(part)
+    return tuple(marks)
 
 
 def _default_marks(annotation: Any) -> tuple[Mark, ...]:

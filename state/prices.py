@@ -27,7 +27,10 @@ class Price(TypedDict):
 
 
 def _parsed(value: T) -> T | JsonValue:
-    return json.loads(value) if isinstance(value, str) and value.lstrip().startswith("{") else value or None
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        table: JsonValue = json.loads(value)
+        return table
+    return value or None
 
 
 Prices = Annotated[dict[str, Price] | str | None, NoDecode, BeforeValidator(_parsed)]

@@ -76,13 +76,16 @@ class _Unpacked(httpx.AsyncByteStream, httpx2.AsyncByteStream):
 
 async def _events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield a stream event by event, none of which is too large to be read at once."""
-    begun, looked, count = bytearray(), 0, 0
+    begun = bytearray()
+    looked = 0
+    count = 0
     async for part in parts:
         begun += part
         while end := _END.search(begun, looked):
             yield _checked(bytes(begun[: end.end()]))
             del begun[: end.end()]
-            looked, count = 0, count + 1
+            looked = 0
+            count += 1
             if count % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         looked = max(len(begun) - 3, 0)
@@ -104,7 +107,8 @@ def _checked(event: bytes) -> bytes:
 
 def read_in_events(response: Any) -> None:
     """Let a reply that is about to be read as a stream of events come in such, whatever kind its server names."""
-    if isinstance(stream := getattr(response, "stream", None), _Unpacked):
+    stream = getattr(response, "stream", None)
+    if isinstance(stream, _Unpacked):
         stream.in_events = True
 
 

@@ -170,7 +170,8 @@ class RunState(Output):
 
 def run_only(state: type) -> set[str]:
     """Return the channels of a state that the run alone writes: what limits rest on, and what tells runs apart."""
-    return {name for name, hint in get_type_hints(state, include_extras=True).items() if _is_run_only(hint)}
+    hints = get_type_hints(state, include_extras=True)
+    return {name for name, hint in hints.items() if _is_run_only(hint)}
 
 
 def _is_run_only(hint: object) -> bool:

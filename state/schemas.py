@@ -15,7 +15,9 @@ _IGNORED = " \t\n.!\"'*`。！"
 
 
 def _read_truth(value: T) -> T | bool:
-    return _TRUTHS.get(value.strip(_IGNORED).casefold(), value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return _TRUTHS.get(value.strip(_IGNORED).casefold(), value)
 
 
 Truth = Annotated[bool, BeforeValidator(_read_truth)]

@@ -52,14 +52,19 @@ def _secrets(environment: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 def _secrets_in(name: str, value: str) -> Iterator[str]:
     """Yield the secrets in the value of a variable, and their longer parts."""
-    secrets = [value.strip()] if _NAMES.search(name) and not _is_setting(name) else []
-    secrets += _secrets_in_address(value)
-    secrets += [unquote(part) for key, part in _pairs(value) if _NAMES.search(key)]
+    secrets = [*_secrets_in_address(value)]
+    if _NAMES.search(name) and not _is_setting(name):
+        secrets.append(value.strip())
+    for key, part in _pairs(value):
+        if _NAMES.search(key):
+            secrets.append(unquote(part))
     for secret in secrets:
         if _is_public(secret):
             continue
         yield secret
-        yield from (part for part in re.split(r"[\s,;]+", secret) if len(part) >= _SHORTEST_PART)
+        for part in re.split(r"[\s,;]+", secret):
+            if len(part) >= _SHORTEST_PART:
+                yield part
 
 
 def _is_setting(name: str) -> bool:
@@ -102,9 +107,11 @@ def _secrets_in_address(value: str) -> Iterator[str]:
         address = urlsplit(value) if "@" in value else urlsplit("")
     except ValueError:
         return
-    user, password = address.username or "", address.password or ""
+    user = address.username or ""
+    password = address.password or ""
     if password:
-        yield from (password, unquote(f"{user}:{password}"))
+        yield password
+        yield unquote(f"{user}:{password}")
     elif len(user) >= _SHORTEST_PART:
         yield user
 

@@ -177,9 +177,14 @@ def merge_nodes(tree: Tree, writes: Sequence[Tree]) -> Tree:
 
 
 def _merge_node(before: TreeNode, node: TreeNode) -> TreeNode:
-    fixed = {key: value for key, value in before.items() if value not in (None, "") and value is not False}
+    fixed: JsonObject = {}
+    for key, value in before.items():
+        if value not in (None, "") and value is not False:
+            fixed[key] = value
     by_hand = ("score", "solved", "hint") if node.get("rescored") else ("hint",)
-    fixed |= {name: node[name] for name in by_hand if name in node}  # type: ignore[literal-required]
+    for name in by_hand:
+        if name in node:
+            fixed[name] = node[name]  # type: ignore[literal-required]
     fixed["kind"] = node.get("kind", "action") if before["kind"] == "action" else before["kind"]
     if terms := {**node.get("terms", {}), **before.get("terms", {})}:
         fixed["terms"] = terms
@@ -218,9 +223,14 @@ def _changed(node: NodeStats, before: NodeStats) -> JsonObject:
 
 
 def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
-    # What is gone is written as empty: a merge cannot take it away.
-    emptied = {key: type(value)() for key, value in before.items() if key not in new}
-    return {key: value for key, value in new.items() if key not in before or before[key] != value} | emptied
+    changed: JsonObject = {}
+    for key, value in new.items():
+        if key not in before or before[key] != value:
+            changed[key] = value
+    for key, value in before.items():
+        if key not in new:
+            changed[key] = type(value)()  # a merge cannot take it away
+    return changed
 
 
 def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:

@@ -23,10 +23,10 @@ def read_verifier(value: Any) -> Form:
     """
     if callable(value):
         return Function.model_validate({"function": value})
-    known = [key for key in value if key in KINDS] if isinstance(value, dict) else []
-    if not known:
-        raise ValueError("a verifier is a function, or an object with one of " + ", ".join(KINDS))
-    return KINDS[known[0]].model_validate(value)
+    for key in value if isinstance(value, dict) else ():
+        if key in KINDS:
+            return KINDS[key].model_validate(value)
+    raise ValueError("a verifier is a function, or an object with one of " + ", ".join(KINDS))
 
 
 def _are_verifiers(value: list[Any]) -> list[Any]:

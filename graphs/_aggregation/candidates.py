@@ -22,6 +22,7 @@ from reflective_agents.state.lists import append
 from reflective_agents.state.run import Output
 from reflective_agents.state.settings.aggregation import AggregationContext
 from reflective_agents.state.trial import ActingState
+from reflective_agents.text.joined import joined
 from reflective_agents.web_search.results import SearchResult
 
 
@@ -71,23 +72,28 @@ def evidence_of(state: AggregationState) -> Evidence:
 def found_text(state: AggregationState) -> str:
     """Return what was looked up as quoted text, each result with the number that cites it, and what could not be found;
     empty if nothing was looked up."""
-    numbers = numbers_of(state["sources"], thread_sources(state["messages"]))
-    results = [with_number(result, numbers) for result in state["sources"]]
-    found = [json.dumps(results, ensure_ascii=False)] if results else []
-    return "".join(f"{quoted('observation', text)}\n" for text in [*found, *state["problems"]])
+    found: list[str] = []
+    if state["sources"]:
+        numbers = numbers_of(state["sources"], thread_sources(state["messages"]))
+        results = [with_number(result, numbers) for result in state["sources"]]
+        found.append(json.dumps(results, ensure_ascii=False))
+    found += state["problems"]
+    return "".join(f"{quoted('observation', text)}\n" for text in found)
 
 
 async def read_candidate(
     state: AggregationState, step: Step[AggregationContext], reply: AIMessage, group: list[int], model: int | None
 ) -> Candidate:
     """Read a reply, take out the citations of what was never found, and have its answer checked."""
-    environment, question = await environment_of(step.context), state["messages"][-1].text
+    environment = await environment_of(step.context)
+    question = state["messages"][-1].text
     sample = read(reply, environment, question) if environment else read_open(reply, PLAIN, question)
     answer = sample["answer"]
     if evidence := evidence_of(state).passages:
         answer = resolve_citations(answer, [json.dumps(state["sources"])], state["messages"]).body
-        plain = replace_citations(answer, evidence, lambda _: ())
-        sample["normal"] = sample["normal"] and (environment or PLAIN).vote(plain, question)
+        if sample["normal"]:
+            plain = replace_citations(answer, evidence, lambda _: ())
+            sample["normal"] = (environment or PLAIN).vote(plain, question)
     known = {
         **sample,
         "answer": answer,
@@ -106,22 +112,29 @@ async def read_candidate(
 
 async def checked(state: AggregationState, step: Step[AggregationContext], candidate: Candidate) -> Candidate:
     """Return an answer with what the environment and the verifiers say of it, where there are any."""
-    answer, passages = candidate["answer"], evidence_of(state).passages
+    answer = candidate["answer"]
+    found: Candidate = {**candidate}
+    scores: list[float] = []
+    feedback: list[str] = []
+    is_right: bool | None = None
     done = await give_answer(await environment_of(step.context), state["world"], answer)
+    if done:
+        found["reward"] = done.reward
+        feedback.append(done.observation)
+        if not done.valid:
+            found["normal"] = ""
+        if done.reward is not None:
+            scores.append(done.reward)
+            is_right = done.reward >= 1
+    passages = evidence_of(state).passages
     verdict = await verify_answer(step, state["run_id"], state["messages"], answer, passages)
-    reward = done.reward if done else None
-    is_right = None if reward is None else reward >= 1
-    verified = verdict.score if verdict else None
-    scores = [score for score in (reward, verified) if score is not None]
-    feedback = [done.observation if done else "", verdict.feedback if verdict else ""]
-    found: Candidate = {
-        **candidate,
-        "normal": "" if done and not done.valid else candidate["normal"],
-        "reward": reward,
-        "score": min(scores, default=None),
-        "accepted": verdict.solves(is_right) if verdict else bool(is_right),
-        "feedback": "\n".join(filter(None, feedback)),
-    }
+    if verdict:
+        feedback.append(verdict.feedback)
+        if verdict.score is not None:
+            scores.append(verdict.score)
+    found["score"] = min(scores, default=None)
+    found["accepted"] = verdict.solves(is_right) if verdict else bool(is_right)
+    found["feedback"] = joined(feedback)
     step.emit("candidate", round=found["round"], answer=answer, score=found["score"])
     return found
 
@@ -144,8 +157,10 @@ def answer_text(candidate: Candidate, *, is_open: bool) -> str:
 
 def shown(candidate: Candidate, number: int, *, is_open: bool) -> str:
     """Return a candidate as quoted text: the whole solution, and what is known of it."""
-    feedback, score = candidate["feedback"], candidate["score"]
-    known = [f"It scores {score:.2f} of 1."] if score is not None else []
-    verdict = [quoted("verdict", "\n".join([*known, feedback]))] if known or feedback else []
-    answer = answer_text(candidate, is_open=is_open)
-    return around("attempt", "\n".join([answer, *verdict]), number=number)
+    parts = [answer_text(candidate, is_open=is_open)]
+    verdict = candidate["feedback"]
+    if candidate["score"] is not None:
+        verdict = f"It scores {candidate['score']:.2f} of 1.\n{verdict}"
+    if verdict:
+        parts.append(quoted("verdict", verdict))
+    return around("attempt", "\n".join(parts), number=number)

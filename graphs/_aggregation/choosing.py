@@ -54,12 +54,15 @@ def in_the_running(state: AggregationState, context: AggregationContext) -> list
     those of the last round, and as many before it as are missing there. The last round comes first."""
     answered = [candidate for candidate in state["candidates"] if candidate["answer"]]
     answered.sort(key=lambda candidate: -candidate["round"])
-    if scored := [candidate for candidate in answered if candidate["score"] is not None]:
+    scored = [candidate for candidate in answered if candidate["score"] is not None]
+    if scored:
         best = max(map(rank, scored))
         return [candidate for candidate in scored if rank(candidate) == best]
-    last = [candidate for candidate in answered if candidate["round"] == round_of(state)]
-    is_final = context.last == "single" and round_of(state) == context.rounds
-    return last if last and is_final else answered[: context.population]
+    if context.last == "single" and round_of(state) == context.rounds:
+        last = [candidate for candidate in answered if candidate["round"] == round_of(state)]
+        if last:
+            return last
+    return answered[: context.population]
 
 
 def rank(candidate: Candidate) -> tuple[bool, float]:
@@ -69,22 +72,31 @@ def rank(candidate: Candidate) -> tuple[bool, float]:
 
 def by_votes(finalists: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
     """Return the distinct answers with their votes, most votes first, of equals the first."""
-    voters = voting(finalists)
-    votes = Counter(voter["normal"] or voter["answer"] for voter in voters)
-    first = {voter["normal"] or voter["answer"]: voter for voter in reversed(voters)}
+    votes = Counter[str]()
+    first: dict[str, Candidate] = {}
+    for voter in voting(finalists):
+        normal = voter["normal"] or voter["answer"]
+        votes[normal] += 1
+        first.setdefault(normal, voter)
     return [(first[normal], count) for normal, count in votes.most_common()]
 
 
 async def by_pairs(state: AggregationState, step: Step[AggregationContext], ranked: Sequence[Candidate]) -> Choice:
     """Choose by comparisons; where none can be had, the answer that has most votes."""
-    environment, rivals = await environment_of(step.context), ranked[: step.context.comparisons + 1]
+    environment = await environment_of(step.context)
+    task = ""
+    request = request_text(state["messages"])
+    if environment:
+        task = short_task_prompt(environment, examples=False)
+        request = quoted("request", state["request"])
+    rivals = ranked[: step.context.comparisons + 1]
     ranking = await rank_by_pairs(
         step,
         step.context.judge_model or step.context.model,
         [answer_text(rival, is_open=environment is None) for rival in rivals],
         step.context.comparisons,
-        task=short_task_prompt(environment, examples=False) if environment else "",
-        request=quoted("request", state["request"]) if environment else request_text(state["messages"]),
+        task=task,
+        request=request,
         material=found_text(state),
     )
     winner = ranked[ranking.best]

@@ -26,6 +26,7 @@ from reflective_agents.prompts import lats as reflecting
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.settings.auto import AutoContext
 from reflective_agents.state.tree import Lesson
+from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.candidates import trajectory_text
 from reflective_agents.tree_search.tree_paths import best_node, path
 
@@ -60,30 +61,38 @@ async def draw(
     )
     model = model_of(step, step.context.model)
     replies, stopped = await sampling.sample_texts(step, model, prompt, count, first=len(state["samples"]))
-    attempts: list[Attempt] = []
-    reader = read if environment else read_open
-    for reply in replies:
-        sample = reader(reply, world, state["messages"][-1].text)
-        done = await give_answer(environment, state["world"], sample["answer"]) if sample["answer"] else None
-        reward, observation = (done.reward, done.observation) if done else (None, "")
-        attempts.append(cast(Attempt, {**sample, "reward": reward, "observation": observation}))
-    if rung := rung_of(state):
-        attempts = [{**attempt, "rung": rung} for attempt in attempts]
-    attempts = await at_once([verified(state, step, attempt) for attempt in attempts]) if attempts else []
+    attempts = [await rewarded(state, environment, reply) for reply in replies]
+    if attempts:
+        attempts = await at_once([verified(state, step, attempt) for attempt in attempts])
     for attempt in attempts:
         step.emit("sample", answer=attempt["answer"], reward=attempt["reward"])
     return attempts, stopped
 
 
+async def rewarded(state: AutoState, environment: Environment | None, reply: AIMessage) -> Attempt:
+    """Read a reply as a sample, with what the environment says of it, if there is one."""
+    question = state["messages"][-1].text
+    sample = read(reply, environment, question) if environment else read_open(reply, PLAIN, question)
+    attempt = cast(Attempt, {**sample, "reward": None, "observation": ""})
+    if sample["answer"] and (done := await give_answer(environment, state["world"], sample["answer"])):
+        attempt["reward"] = done.reward
+        attempt["observation"] = done.observation
+    if rung := rung_of(state):
+        attempt["rung"] = rung
+    return attempt
+
+
 async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) -> Attempt:
     """Return a sample with what the verifiers say of it, if there are any."""
-    answer, reward = attempt["answer"], attempt["reward"]
-    verdict = await verify_answer(step, state["run_id"], state["messages"], answer) if answer else None
+    if not attempt["answer"]:
+        return attempt
+    verdict = await verify_answer(step, state["run_id"], state["messages"], attempt["answer"])
     if verdict is None:
         return attempt
     if verdict.score is None:
         return attempt if verdict.only_ranks else {**attempt, "accepted": False}
-    observation = "\n".join(filter(None, [attempt["observation"], verdict.feedback]))
+    reward = attempt["reward"]
+    observation = joined([attempt["observation"], verdict.feedback])
     accepted = verdict.solves(None if reward is None else reward >= 1)
     found: Attempt = {**attempt, "observation": observation, "accepted": accepted}
     if reward is None:
@@ -94,7 +103,13 @@ async def verified(state: AutoState, step: Step[AutoContext], attempt: Attempt) 
 def read_open(reply: AIMessage, world: Environment, question: str) -> Sample:
     """Read a reply to an open question as a sample; on an answer that is a text there is no vote."""
     sample = read_text(reply, world, question)
-    return {**sample, "normal": ""} if "\n" in sample["answer"] and not has_answer(reply.text) else sample
+    is_text = "\n" in sample["answer"] and not has_answer(reply.text)
+    return {**sample, "normal": ""} if is_text else sample
+
+
+def is_right(attempt: Attempt) -> bool:
+    """Tell whether the environment or the verifiers accept a sample, both where there are both."""
+    return attempt.get("accepted", attempt["reward"] is not None and attempt["reward"] >= 1)
 
 
 def elected(samples: Sequence[Attempt]) -> Attempt | None:
@@ -121,9 +136,11 @@ def by_votes(samples: Sequence[Attempt]) -> list[Attempt]:
 
 def distinct(samples: Sequence[Attempt]) -> list[str]:
     """Return the answers of samples, each once; those that ask for no more than an answer in a text, as that text."""
-    answers = {
-        sample["normal"] or sample["answer"]: sample["answer"] for sample in reversed(samples) if sample["answer"]
-    }
+    # Turned round twice: of equal answers the first is kept, where the last of them stands.
+    answers: dict[str, str] = {}
+    for sample in reversed(samples):
+        if sample["answer"]:
+            answers[sample["normal"] or sample["answer"]] = sample["answer"]
     return list(reversed(answers.values()))
 
 
@@ -134,14 +151,17 @@ async def reflect(state: AutoState, step: Step[AutoContext]) -> Lesson:
         LimitReached, ModelFailed: if it is not to be had.
     """
     environment = await environment_of(step.context)
-    best, sample = best_node(state["tree"]), elected(state["samples"])
+    best = best_node(state["tree"])
     if best is not None and best["depth"]:
-        answer, trajectory = best["id"], trajectory_text(path(state["tree"], best["id"]))
+        answer = best["id"]
+        trajectory = trajectory_text(path(state["tree"], best["id"]))
         verdict = f"It has a score of {best['score'] or 0:.2f}, where 1 is the best.\n{best['critique']}".strip()
     else:
-        shown = sample or Attempt(text="(none)", answer="", normal="", reward=None, observation="")
-        answer, trajectory = shown["answer"], quoted("thought", shown["text"])
-        verdict = shown["observation"] or "This answer was not accepted."
+        nothing = Attempt(text="(none)", answer="", normal="", reward=None, observation="")
+        sample = elected(state["samples"]) or nothing
+        answer = sample["answer"]
+        trajectory = quoted("thought", sample["text"])
+        verdict = sample["observation"] or "This answer was not accepted."
     prompt = reflecting.REFLECT.format_messages(
         task=task_prompt(environment, examples=step.context.few_shot) if environment else "",
         request=state["request"],

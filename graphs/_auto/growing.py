@@ -60,14 +60,14 @@ async def widening_search(state: SearchState, step: Step[AutoContext], answers: 
         step: The node that searches.
         answers: The answers of earlier stages, each once.
     """
-    context, search = step.context, await lats.lats(state, step)
-    failed = {lesson["answer"] for lesson in state["lessons"] if lesson["node"]}
+    context = step.context
+    search = await lats.lats(state, step)
     return replace(
         search,
         algorithm=Widening(context.n, context.exploration_weight, context.simulate, context.max_rollouts),
         skip_known_states=search.world.rewards,
         sample_root=False,
-        job=partial(Rollout, failed=failed, max_lessons=context.max_lessons, answers=answers),
+        job=partial(Rollout, failed=lats.failed_answers(state), max_lessons=context.max_lessons, answers=answers),
     )
 
 

@@ -64,7 +64,8 @@ def climbed(state: AutoState, step: Step[AutoContext]) -> Update:
 
 def bill_of(state: AutoState, step: Step[AutoContext]) -> Rung:
     """Return the model of this rung with what it has cost: all that the run has spent since it took over."""
-    usage, before = step.meter.usage, given_up(state)
+    usage = step.meter.usage
+    before = given_up(state)
     return Rung(
         model=describe_model(model_of(step, model_on(step, len(before))))["model_name"],
         model_calls=usage["model_calls"] - sum(rung["model_calls"] for rung in before),

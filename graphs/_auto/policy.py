@@ -111,9 +111,12 @@ def choose(at: Progress, context: AutoContext) -> Choice:
         return Choice(None, "no call is left")
     if at.samples and at.votes_decide and at.certainty >= context.confidence:
         return Choice(None, f"the vote is safe: {at.certainty:.2f} after {at.samples} samples")
-    calls_of: dict[Stage, int] = {"search": at.search_calls}
-    possible = [option for option in options(at) if option.calls <= calls_of.get(option.stage, at.calls)]
-    worth: dict[Stage, Option] = {option.stage: option for option in possible if option.gain >= context.call_cost}
+    affordable: list[Option] = []
+    for option in options(at):
+        calls = at.search_calls if option.stage == "search" else at.calls
+        if option.calls <= calls:
+            affordable.append(option)
+    worth: dict[Stage, Option] = {option.stage: option for option in affordable if option.gain >= context.call_cost}
     may_climb = at.rungs_left > 0 and (at.checked or at.certainty < context.confidence)
     if may_climb and at.samples >= context.samples and "look_up" not in worth:
         doubt = "nothing accepts a sample" if at.checked else f"the vote is not safe: {at.certainty:.2f}"
@@ -121,7 +124,7 @@ def choose(at: Progress, context: AutoContext) -> Choice:
     if may_climb and not worth:
         return Choice("climb", "another call of this model is not worth it, and there is a stronger one")
     if not worth:
-        most = max((option.gain for option in possible), default=0.0)
+        most = max((option.gain for option in affordable), default=0.0)
         return Choice(None, f"another call is expected to gain {most:.3f} at most, which is less than it costs")
     return _up_the_ladder(at, worth, context.samples)
 

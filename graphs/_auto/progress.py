@@ -27,14 +27,16 @@ LONGER = 3
 
 async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progress:
     """Measure what a run has found, and what it may still spend."""
-    context, samples, search = step.context, of_this_rung(state), await widening_search(state, step)
+    context = step.context
+    samples = of_this_rung(state)
     calls, search_calls, search_cost = affordable_calls(state, step)
-    begun, tree_calls = rollouts(state), sum(entry["calls"] for entry in state["log"])
-    rollout = max(tree_calls // begun, 1) if begun else calls_of_rollout(search, context)
+    begun = rollouts(state)
+    if begun:
+        tree_calls = sum(entry["calls"] for entry in state["log"])
+        rollout = max(tree_calls // begun, 1)
+    else:
+        rollout = calls_of_rollout(await widening_search(state, step), context)
     search_over = bool(state["search_over"])
-    evidence, left = state["evidence"], rungs_left(state, step)
-    looked_up = evidence is not None and evidence.get("rung", 0) == rung_of(state)
-    has_tools = engine(step, state["run_id"]) is not None or bool(context.tools)
     return Progress(
         calls=calls,
         search_calls=search_calls,
@@ -43,16 +45,26 @@ async def measure_progress(state: AutoState, step: Step[AutoContext]) -> Progres
         samples=len(samples),
         certainty=vote_safety(state, await environment_of(context)),
         checked=any(sample["reward"] is not None for sample in samples),
-        may_look_up=context.environment is None and has_tools and context.max_rounds > 0 and not looked_up,
+        may_look_up=may_look_up(state, step),
         checks_sources=context.verify_sources,
         searched=bool(state["tree"]),
         search_over=search_over,
         fruitless=begun - state["better"],
         promise=best_unanswered_score(state),
         trials=state["trials"],
-        rungs_left=left,
+        rungs_left=rungs_left(state, step),
         may_try=search_over and bool(samples) and state["trials"] < context.max_trials,
     )
+
+
+def may_look_up(state: AutoState, step: Step[AutoContext]) -> bool:
+    """Return whether there is something to look an open question up with that the present model has not used yet."""
+    if step.context.environment is not None or not step.context.max_rounds:
+        return False
+    evidence = state["evidence"]
+    if evidence is not None and evidence.get("rung", 0) == rung_of(state):
+        return False
+    return engine(step, state["run_id"]) is not None or bool(step.context.tools)
 
 
 def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, int, float]:
@@ -61,15 +73,18 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 
     A call takes as many tokens as those before it did on average; of the tree search, as many as its own did.
     """
-    calls, usage, longest = calls_left(state, step), step.meter.usage, state.get("longest") or {}
-    left = step.context.max_total_tokens - usage["total_tokens"]
+    calls = calls_left(state, step)
+    usage = step.meter.usage
     if not usage["model_calls"] or not usage["total_tokens"]:
         return calls, calls, 1.0
     tree_calls = sum(entry["calls"] for entry in state["log"])
     tree_tokens = sum(entry["tokens"] for entry in state["log"])
-    other_calls, other_tokens = usage["model_calls"] - tree_calls, usage["total_tokens"] - tree_tokens
+    other_calls = usage["model_calls"] - tree_calls
+    other_tokens = usage["total_tokens"] - tree_tokens
     per_call = max(other_tokens / other_calls, 1.0) if other_calls else tree_tokens / max(tree_calls, 1)
     per_tree_call = max(tree_tokens / tree_calls, 1.0) if tree_calls else LONGER * per_call
+    left = step.context.max_total_tokens - usage["total_tokens"]
+    longest = state.get("longest") or {}
     by_tokens = int((left - answer_budget("sample", longest)) / per_call)
     tree_by_tokens = int((left - answer_budget("search", longest)) / per_tree_call)
     search_cost = per_tree_call / per_call if by_tokens < calls else 1.0
@@ -79,7 +94,8 @@ def affordable_calls(state: AutoState, step: Step[AutoContext]) -> tuple[int, in
 def calls_left(state: AutoState, step: Step[AutoContext]) -> int:
     """Return how many calls may still be sent. Some are kept for comparisons at the end, a quarter of the run's at
     most, unless something scores answers: those are not compared."""
-    context, left = step.context, step.meter.calls_left
+    context = step.context
+    left = step.meter.calls_left
     is_scored = any(sample["reward"] is not None for sample in state["samples"])
     if is_scored or context.choose != "pairs":
         return left
@@ -90,24 +106,26 @@ def vote_safety(state: AutoState, environment: Environment | None) -> float:
     """Return how safe the vote of the samples is, 0..1. It is not where the answer that leads declares that there is
     none, where nobody has answered from what was looked up, where who looked found no answer there, nor where such an
     answer cites sources and is another."""
-    samples, evidence = of_this_rung(state), state["evidence"]
+    samples = of_this_rung(state)
     leader = elected(samples)
     if leader is None:
         return 0.0
-    if evidence and (not evidence["answer"] or evidence.get("declined")):
-        return 0.0
     if declines(leader["answer"]) and not (environment or PLAIN).is_label(leader["answer"]):
         return 0.0
-    text, sources = split_references(evidence["answer"]) if evidence else ("", {})
-    if sources and folded(leader["answer"]) not in folded(text):
-        return 0.0
+    if evidence := state["evidence"]:
+        if not evidence["answer"] or evidence.get("declined"):
+            return 0.0
+        text, sources = split_references(evidence["answer"])
+        if sources and folded(leader["answer"]) not in folded(text):
+            return 0.0
     return certainty(samples)
 
 
 def spent_limit(state: AutoState, step: Step[AutoContext]) -> Limit:
     """Return the limit that leaves no call: their number, else the tokens that one is expected to take."""
     usage = step.meter.usage
-    left, calls = step.meter.calls_left, calls_left(state, step)
+    left = step.meter.calls_left
+    calls = calls_left(state, step)
     if calls < 1:
         return step.meter.limit("max_model_calls", left - calls + 1 if left else 0)
     per_call = usage["total_tokens"] // max(usage["model_calls"], 1) + 1
@@ -123,8 +141,7 @@ def rollouts(state: AutoState) -> int:
 def under_way(state: AutoState) -> bool:
     """Return whether a rollout has begun and not come to its end."""
     root = state["stats"].get(ROOT)
-    waiting: list[str] = get_extra(root, "rollouts", []) if root else []
-    return bool(waiting)
+    return bool(root and get_extra(root, "rollouts", []))
 
 
 def best_unanswered_score(state: AutoState) -> float:

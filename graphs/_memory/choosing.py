@@ -1,6 +1,7 @@
 """Which memories an answer is given: the facts that hold come first, then what fits best of the rest, each once."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from math import ceil
 from typing import TYPE_CHECKING
 
 from reflective_agents.memory.reflection import normalised
@@ -35,12 +36,19 @@ def choose(
     """
     known = [scored for scored in ranked if not _stands_in_thread(scored.memory, conversation)]
     distinct = _without_repetitions(known, in_thread)
-    first = _facts_first([scored for scored in distinct if _holds(scored.memory)], fact_tokens)
-    rest = [scored for scored in distinct if scored.memory["id"] not in first]
-    facts = [scored for scored in distinct if scored.memory["id"] in first]
+    holding = [scored for scored in distinct if _holds(scored.memory)]
+    first = _facts_first(holding, fact_tokens)
+    facts: list[Scored] = []
+    rest: list[Scored] = []
+    for scored in distinct:
+        if scored.memory["id"] in first:
+            facts.append(scored)
+        else:
+            rest.append(scored)
     if fact_tokens:
-        rest = _chatter_last(rest, query_stems(question).difference(*stems([fact.memory["text"] for fact in facts])))
-    return facts + best(rest, max(most - len(facts), -(-most // REST)))
+        in_facts = stems([fact.memory["text"] for fact in facts])
+        rest = _chatter_last(rest, query_stems(question).difference(*in_facts))
+    return facts + best(rest, max(most - len(facts), ceil(most / REST)))
 
 
 def _stands_in_thread(memory: Memory, conversation: str) -> bool:
@@ -78,10 +86,12 @@ def _fill(chosen: dict[str, int], candidates: "Iterable[Scored]", most: int) -> 
 def _chatter_last(ranked: "Sequence[Scored]", missing: Set[str]) -> "list[Scored]":
     """Put chatter behind all else, but for the first turn of it that holds one of the words that no fact has."""
     chatter = [scored for scored in ranked if _is_chatter(scored.memory)]
+    last = {scored.memory["id"] for scored in chatter}
     texts = stems([scored.memory["text"] for scored in chatter])
-    holding = (scored for scored, text in zip(chatter, texts, strict=True) if not missing.isdisjoint(text))
-    kept = next(holding, None)
-    last = {scored.memory["id"] for scored in chatter if scored is not kept}
+    for scored, text in zip(chatter, texts, strict=True):
+        if not missing.isdisjoint(text):
+            last.remove(scored.memory["id"])
+            break
     return sorted(ranked, key=lambda scored: scored.memory["id"] in last)
 
 
@@ -122,10 +132,13 @@ def _versions(scored: "Scored", later: "Mapping[str, Scored]") -> "list[Scored]"
 def best(ranked: "Sequence[Scored]", most: int) -> "list[Scored]":
     """Select the best. What the assistant said may be chatter, and takes a third of the places at most."""
     chosen: list[Scored] = []
+    answers = 0
     for scored in ranked:
-        answers = sum(not is_evidence(earlier.memory) for earlier in chosen)
-        if is_evidence(scored.memory) or answers < max(1, most // 3):
+        if is_evidence(scored.memory):
             chosen.append(scored)
+        elif answers < max(1, most // 3):
+            chosen.append(scored)
+            answers += 1
     return chosen[:most]
 
 

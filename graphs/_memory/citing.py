@@ -54,12 +54,13 @@ class Citing:
     def feed(self, text: str) -> str:
         """Return what stands before a citation that has not ended yet."""
         self._held += text
+        ready = self._held
         # What is longer is no citation, and need not be held back.
-        begun = max(self._held.rfind(bracket, -LONGEST_CITATION) for bracket in _OPENING)
-        ended = any(bracket in self._held[begun:] for bracket in _CLOSING)
-        end = len(self._held) if begun < 0 or ended else begun
+        begun = max(ready.rfind(bracket, -LONGEST_CITATION) for bracket in _OPENING)
+        if begun >= 0 and not any(bracket in ready[begun:] for bracket in _CLOSING):
+            ready = ready[:begun]
         # Blanks go with a citation that follows.
-        ready = self._held[:end].rstrip()
+        ready = ready.rstrip()
         self._held = self._held[len(ready) :]
         return shown(ready, self._count)
 

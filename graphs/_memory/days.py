@@ -14,12 +14,15 @@ def with_days(conversation: Sequence[AnyMessage], days: Mapping[str, str], today
         days: The days of its messages, by their ids; others get none.
         today: The day of the question.
     """
-    if {days.get(message.id or "", today) for message in conversation} <= {today}:
+    if all(days.get(message.id or "", today) == today for message in conversation):
         return [*conversation]
-    dated, before = list[AnyMessage](), ""
+    dated: list[AnyMessage] = []
+    before = ""
     for message in conversation:
         day = days.get(message.id or "", before)
-        dated.append(_with_day(message, day) if day != before and isinstance(message, HumanMessage) else message)
+        if day != before and isinstance(message, HumanMessage):
+            message = _with_day(message, day)
+        dated.append(message)
         before = day
     return dated
 
@@ -31,6 +34,7 @@ def day_of(seconds: float) -> str:
 
 def _with_day(message: HumanMessage, day: str) -> HumanMessage:
     """Put a day in front of what a message says, which may hold images, too."""
-    head, content = f"(said on {day})", message.content
+    head = f"(said on {day})"
+    content = message.content
     changed = f"{head}\n{content}" if isinstance(content, str) else [{"type": "text", "text": head}, *content]
     return message.model_copy(update={"content": changed})

@@ -61,18 +61,22 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
     Raises:
         LimitReached, ModelFailed: as `memory.stream.MemoryStream.add`; then nothing is added.
     """
-    stream, now, failed = await open_memory_of_user(step), time.time(), None
+    stream = await open_memory_of_user(step)
+    now = time.time()
     known = await _known_facts(stream, state["memories"])
     facts: Sequence[Fact] = ()
+    failed: LimitReached | ModelFailed | None = None
     try:
         facts = await _facts(step, state, known)
     except (LimitReached, ModelFailed) as reason:
         failed = reason
     turns = _turns(state, now)
     by_user = [turn for turn in turns if turn.get("speaker") == prompts.USER]
-    memories = _new(_memories(state, facts, known, [turn["id"] for turn in by_user]), known)
+    evidence = [turn["id"] for turn in by_user]
+    memories = _new(_memories(state, facts, known, evidence), known)
+    most_important = max((memory["importance"] for memory in memories), default=LEAST)
     for turn in by_user:
-        turn["importance"] = UNRATED if failed else max([LEAST, *(memory["importance"] for memory in memories)])
+        turn["importance"] = UNRATED if failed else max(most_important, LEAST)
     # A millisecond apart, so that the order stays.
     for index, memory in enumerate(memories, len(turns)):
         memory["created"] = memory["accessed"] = now + index / 1000
@@ -83,27 +87,28 @@ async def remember(step: Step[MemoryContext], state: MemoryState) -> LimitReache
 
 
 def _turns(state: MemoryState, now: float) -> list[Memory]:
-    turns = [(prompts.USER, text) for text in state["perceived"]]
-    turns += [(prompts.ASSISTANT, text) for text in parts(uncited(state["reply"]))]
-    return [
-        new_memory(
+    spoken = [(prompts.USER, text) for text in state["perceived"]]
+    spoken += [(prompts.ASSISTANT, text) for text in parts(uncited(state["reply"]))]
+    turns = []
+    for index, (speaker, text) in enumerate(spoken):
+        turn = new_memory(
             text,
             created=now + index / 1000,
             key=f"{state['run_id']} {index}",
             speaker=speaker,
             conversation=state.get("conversation", ""),
         )
-        for index, (speaker, text) in enumerate(turns)
-    ]
+        turns.append(turn)
+    return turns
 
 
 def _memories(
     state: MemoryState, facts: Sequence[Fact], known: Sequence[Memory], evidence: Sequence[str]
 ) -> Iterator[Memory]:
     """Make memories of facts, and then of what remains of those that they end in part."""
-    key, conversation = f"{state['run_id']} fact", state.get("conversation", "")
-    ended = [_superseded(fact, known) for fact in facts]
-    for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
+    key = f"{state['run_id']} fact"
+    conversation = state.get("conversation", "")
+    for index, fact in enumerate(facts):
         yield new_memory(
             fact.statement,
             created=0.0,
@@ -115,17 +120,23 @@ def _memories(
             about=fact.about,
             topic=fact.topic,
             since=fact.since,
-            supersedes=[memory["id"] for memory in earlier],
+            supersedes=[memory["id"] for memory in _superseded(fact, known)],
         )
-    for index, (fact, earlier) in enumerate(zip(facts, ended, strict=True)):
-        remains = fact.remains if earlier else []
-        for number, text in enumerate(remains):
+    for index, fact in enumerate(facts):
+        earlier = _superseded(fact, known)
+        if not earlier:
+            continue
+        importance = max(memory["importance"] for memory in earlier)
+        grounds: list[str] = []
+        for memory in earlier:
+            grounds += memory["evidence"]
+        for number, text in enumerate(fact.remains):
             yield new_memory(
                 text,
                 created=0.0,
                 kind="fact",
-                importance=max(memory["importance"] for memory in earlier),
-                evidence=[*chain.from_iterable(memory["evidence"] for memory in earlier), *evidence],
+                importance=importance,
+                evidence=[*grounds, *evidence],
                 key=f"{key} {index} remains {number}",
                 conversation=conversation,
                 about=earlier[0].get("about", ""),
@@ -148,11 +159,14 @@ async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> 
 
 
 async def _facts(step: Step[MemoryContext], state: MemoryState, known: Sequence[Memory]) -> list[Fact]:
+    turns: list[str] = []
     before = [message.text for message in state["messages"][:-1] if isinstance(message, AIMessage)]
-    turns = [quoted("before", uncited(text)[-LONGEST:], by=prompts.ASSISTANT) for text in before[-1:]]
-    turns += [quoted("said", text, by=prompts.USER) for text in state["perceived"]]
+    if before:
+        turns.append(quoted("before", uncited(before[-1])[-LONGEST:], by=prompts.ASSISTANT))
+    for text in state["perceived"]:
+        turns.append(quoted("said", text, by=prompts.USER))
     turns.append(quoted("answer", uncited(state["reply"])[:LONGEST], by=prompts.ASSISTANT))
-    facts = "Known already:\n" + memories_text(known, clock) + "\n\n" if known else ""
+    facts = f"Known already:\n{memories_text(known, clock)}\n\n" if known else ""
     now = time.time()
     day = f"{datetime.fromtimestamp(now, UTC):%A}"
     prompt = memory_prompts.KEEP.format_messages(now=clock(now), day=day, known=facts, said="\n".join(turns))

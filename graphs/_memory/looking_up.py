@@ -37,7 +37,8 @@ async def look_ups(step: Step[MemoryContext], stream: "MemoryStream", messages: 
         stream: The memory of the user.
         messages: The thread.
     """
-    message, most = messages[-1].text[:QUERY], step.context.memory_queries
+    message = messages[-1].text[:QUERY]
+    most = step.context.memory_queries
     if not most or step.meter.calls_left <= ATTEMPTS or not await stream.count():
         return [message]
     today_is = TODAY.format(today=today())
@@ -48,8 +49,10 @@ async def look_ups(step: Step[MemoryContext], stream: "MemoryStream", messages: 
         step.emit("not_looked_up", reason=str(problem))
         return [message]
     step.emit("looked_up", queries=queries)
-    shortened = [query[:QUERY] for query in queries]
-    others = {normalised(query): query for query in shortened}
+    others: dict[str, str] = {}
+    for query in queries:
+        shortened = query[:QUERY]
+        others[normalised(shortened)] = shortened
     others.pop(normalised(message), None)
     return [message, *others.values()]
 

@@ -70,8 +70,12 @@ async def open_memory_of_user(step: Step[MemoryContext]) -> "MemoryStream":
 def ranking_of(context: MemoryContext) -> "Ranking":
     """Return the ranking of memories that the settings ask for."""
     chosen = rankings.named(context.ranking) if isinstance(context.ranking, str) else context.ranking
-    weights = {name: getattr(context, name) for name in ("recency", "importance", "relevance")}
-    return replace(chosen, **{name: weight for name, weight in weights.items() if weight is not None})
+    weights: dict[str, float] = {}
+    for name in ("recency", "importance", "relevance"):
+        weight = getattr(context, name)
+        if weight is not None:
+            weights[name] = weight
+    return replace(chosen, **weights)
 
 
 async def retrieve(step: Step[MemoryContext], conversation: str, messages: Sequence[AnyMessage]) -> list[Recalled]:
@@ -89,30 +93,41 @@ async def retrieve(step: Step[MemoryContext], conversation: str, messages: Seque
     Raises:
         LimitReached, ModelFailed: as `memory.stream.MemoryStream.retrieve`.
     """
-    context, stream = step.context, await open_memory_of_user(step)
+    context = step.context
+    stream = await open_memory_of_user(step)
     if not context.retrieved:
         return []
-    now, in_thread = time.time(), {normalised(message.text) for message in messages}
-    queries, ranking, facts = await look_ups(step, stream, messages), ranking_of(context), _fact_tokens(step)
+    now = time.time()
+    queries = await look_ups(step, stream, messages)
+    fact_tokens = _fact_tokens(step)
     rankings_of_queries = await stream.retrieve_each(
         queries,
         k=max(CANDIDATES, 3 * context.retrieved),
         now=now,
-        ranking=ranking,
+        ranking=ranking_of(context),
         renew=False,
         apart_from=conversation,
-        facts=FACTS if facts else 0,
+        facts=FACTS if fact_tokens else 0,
     )
-    ranked, question = best_ranks(rankings_of_queries), "\n".join(queries)
-    chosen = await asyncio.to_thread(choose, ranked, question, context.retrieved, facts, in_thread, conversation)
+    in_thread = {normalised(message.text) for message in messages}
+    chosen = await asyncio.to_thread(
+        choose,
+        best_ranks(rankings_of_queries),
+        "\n".join(queries),
+        context.retrieved,
+        fact_tokens,
+        in_thread,
+        conversation,
+    )
     await stream.renew({scored.memory["id"]: now for scored in chosen})
     grounds = await _evidence_of(chosen, stream, conversation)
     shown = in_thread | {normalised(scored.memory["text"]) for scored in chosen}
     recalled = []
     for number, scored in enumerate(chosen, 1):
         because = _because(scored.memory, grounds, shown)
-        shown |= {normalised(text) for text in because}
-        recalled.append(_recalled(number, scored, [_line(memory) for memory in because.values()]))
+        shown.update(map(normalised, because))
+        lines = [_line(memory) for memory in because.values()]
+        recalled.append(_recalled(number, scored, lines))
     return recalled
 
 
@@ -136,8 +151,12 @@ async def _evidence_of(chosen: "Sequence[Scored]", stream: "MemoryStream", conve
 
 def _because(memory: Memory, grounds: Mapping[str, Memory], shown: set[str]) -> dict[str, Memory]:
     """Return what a memory rests on, by its text, without what is shown already."""
-    evidence = [grounds[key] for key in memory["evidence"][:MOST_EVIDENCE] if key in grounds]
-    return {ground["text"]: ground for ground in evidence if normalised(ground["text"]) not in shown}
+    because: dict[str, Memory] = {}
+    for key in memory["evidence"][:MOST_EVIDENCE]:
+        ground = grounds.get(key)
+        if ground and normalised(ground["text"]) not in shown:
+            because[ground["text"]] = ground
+    return because
 
 
 def _line(memory: Memory) -> str:
@@ -177,8 +196,8 @@ async def sources_of(memories: Sequence[Recalled], question: str) -> dict[int, S
 def _source(memory: Recalled, grounds: Sequence[str]) -> Source:
     if memory.get("speaker") == prompts.ASSISTANT:
         return Source(memory["number"], memory["id"])
-    title = "; ".join(f"{name}: {value}" for name, value in _attributes(memory).items())
-    return Source(memory["number"], memory["id"], title, (_text(memory, grounds),))
+    attributes = [f"{name}: {value}" for name, value in _attributes(memory).items()]
+    return Source(memory["number"], memory["id"], "; ".join(attributes), (_text(memory, grounds),))
 
 
 async def memories_message(memories: Sequence[Recalled], question: str) -> list[AnyMessage]:
@@ -201,8 +220,10 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
 
     def adds(line: str) -> bool:
         text = line.partition(": ")[2]  # not who said it
-        whole, statements = query_stems(text), query_stems(_QUESTION.sub("", text))
-        return not missing.isdisjoint(whole) or 3 * len(statements - shown) > len(statements)
+        if not missing.isdisjoint(query_stems(text)):
+            return True
+        statements = query_stems(_QUESTION.sub("", text))
+        return 3 * len(statements - shown) > len(statements)
 
     def selected(memory: Recalled) -> list[str]:
         if memory["kind"] != "fact":

@@ -1,8 +1,10 @@
 """The sub-goals of a plan: whether they fit together, which are ready, what came of them, how others are shown them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
@@ -25,16 +27,22 @@ def flaw(made: Plan, earlier: Sequence[Subgoal]) -> str | None:
         made: The plan.
         earlier: The sub-goals of earlier plans.
     """
-    ids = [goal.id for goal in made.subgoals]
     used = {goal["id"] for goal in earlier}
-    done = {goal["id"] for goal in earlier if goal["status"] == "done"}
-    if twice := [name for index, name in enumerate(ids) if name in ids[:index] or name in used]:
+    twice: list[str] = []
+    for goal in made.subgoals:
+        if goal.id in used:
+            twice.append(goal.id)
+        used.add(goal.id)
+    if twice:
         return f"each sub-goal needs an id of its own that was not used yet; used twice: {', '.join(twice)}"
-    needed = set[str]().union(*(goal.needs for goal in made.subgoals))
-    if unknown := sorted(needed.difference(ids, done)):
-        return f"needs may only name other sub-goals of the plan, or such as are done; there is no {', '.join(unknown)}"
+    needs = {goal.id: goal.needs for goal in made.subgoals}
+    done = [goal["id"] for goal in earlier if goal["status"] == "done"]
+    unknown = set(chain.from_iterable(needs.values())).difference(needs, done)
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        return f"needs may only name other sub-goals of the plan, or such as are done; there is no {names}"
     try:
-        TopologicalSorter({goal.id: goal.needs for goal in made.subgoals}).prepare()
+        TopologicalSorter(needs).prepare()
     except CycleError as circle:
         return f"sub-goals must not need each other in a circle: {' -> '.join(circle.args[1])}"
     return None
@@ -99,13 +107,15 @@ def cannot_be_done(answer: str) -> bool:
 
 def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[BaseMessage]) -> Task:
     """Turn a sub-goal into its worker's task: the aim and the results it needs first, the goal last."""
-    needed, sources = numbered([each for each in goals if each["id"] in goal["needs"]], MARK)
+    needed = [each for each in goals if each["id"] in goal["needs"]]
+    shown, sources = numbered(needed, MARK)
     text = prompts.MATERIAL.format(
         impossible=prompts.IMPOSSIBLE,
         aim=around("aim", aim_text(conversation), failure=prompts.IMPOSSIBLE),
-        reports=prompts.KNOWN.format(reports=progress_text(needed)) if needed else "",
+        reports=prompts.KNOWN.format(reports=progress_text(shown)) if shown else "",
     )
-    text += f"\n{search_prompts.CITED_REPORTS}" if sources else ""
+    if sources:
+        text += f"\n{search_prompts.CITED_REPORTS}"
     messages: list[AnyMessage] = [instructions(prompts.WORK), material(text), HumanMessage(goal["goal"])]
     return Task(
         number=goal["number"],
@@ -119,21 +129,21 @@ def as_task(goal: Subgoal, goals: Sequence[Subgoal], conversation: Sequence[Base
 def numbered(goals: Sequence[Subgoal], mark: str = "", earlier: Sources = NO_SOURCES) -> tuple[list[Subgoal], Sources]:
     """Return sub-goals whose answers cite under one numbering, which goes on from earlier sources, and all sources."""
     texts, sources = number_together([goal["answer"] or "" for goal in goals], mark, earlier)
-    shown: list[Subgoal] = [
-        {**goal, "answer": text if goal["answer"] else None} for goal, text in zip(goals, texts, strict=True)
-    ]
+    shown: list[Subgoal] = []
+    for goal, text in zip(goals, texts, strict=True):
+        shown.append({**goal, "answer": text if goal["answer"] else None})
     return shown, sources
 
 
 def sources_of(goals: Sequence[Subgoal], earlier: Sources = NO_SOURCES) -> dict[int, Source]:
     """Return the sources that the answers of sub-goals cite, under their common numbers."""
     _, sources = numbered(goals, earlier=earlier)
-    read = [goal.get("passages", {}) for goal in goals]
-
-    def passages_of(source: Source) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(passages[source.url] for passages in read if source.url in passages))
-
-    return {number: source._replace(passages=passages_of(source)) for number, source in sources.items()}
+    passages: defaultdict[str, list[str]] = defaultdict(list)
+    for goal in goals:
+        for url, text in goal.get("passages", {}).items():
+            if text not in passages[url]:
+                passages[url].append(text)
+    return {number: source._replace(passages=tuple(passages[source.url])) for number, source in sources.items()}
 
 
 def progress_text(goals: Sequence[Subgoal]) -> str:

@@ -43,9 +43,9 @@ class Proposals:
         """Ask for a list, or for `width` single steps at once."""
         asks = self.step.context.action_reward != "judge" and takes_logprobs(self.model)
         options: JsonObject = {"logprobs": True} if asks else {}
-        several = width if self.lists else 1
-        prompt = self.world.propose(branch.path, several)
-        replies, _ = await sample_texts(self.step, self.model, prompt, 1 if self.lists else width, **options)
+        steps_in_a_reply, count = (width, 1) if self.lists else (1, width)
+        prompt = self.world.propose(branch.path, steps_in_a_reply)
+        replies, _ = await sample_texts(self.step, self.model, prompt, count, **options)
         steps: list[Candidate] = []
         for reply in replies:
             for text, likely in self._read(reply):
@@ -56,13 +56,16 @@ class Proposals:
     def _read(self, reply: AIMessage) -> list[tuple[str, float | None]]:
         if self.world.whole:
             return [(reply.text.strip(), likelihood(tokens_of(reply)))]
-        unmarked = [(without_marker(text), likely) for text, likely in lines(reply)]
-        steps = [(text, likely) for text, likely in unmarked if text]
+        steps = []
+        for line, likely in lines(reply):
+            if text := without_marker(line):
+                steps.append((text, likely))
         return steps if self.lists else steps[:1]
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from where the branch stands. It is read before it is one, so that nobody listens."""
-        return (await request(self.model, self.world.conclude(branch.path), self.step.meter))[0].text
+        reply, *_ = await request(self.model, self.world.conclude(branch.path), self.step.meter)
+        return reply.text
 
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the one model that there is."""

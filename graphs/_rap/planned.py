@@ -106,15 +106,14 @@ class PlannedTask(WorldModel):
         """Carry the actions of the path out, up to one that is refused or ends the task: a path that does not end it is
         rewarded with 0."""
         actions = [*actions_on(path), candidate.action]
-        state, done = self.start, None
-        for taken in range(1, len(actions) + 1):
-            done = await self._step(state, actions[:taken])
-            state = done.state
+        done = await self._step(self.start, actions[:1])
+        for taken in range(2, len(actions) + 1):
             if done.done or not done.valid:
                 break
-        assert done is not None
-        candidate.observation, candidate.state = done.observation, without_task(state)
-        candidate.answers = bool(self.environment.answer(state))
+            done = await self._step(done.state, actions[:taken])
+        candidate.observation = done.observation
+        candidate.state = without_task(done.state)
+        candidate.answers = bool(self.environment.answer(done.state))
         candidate.reward = done.reward if done.done and done.valid else 0.0
         return None
 

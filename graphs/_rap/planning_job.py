@@ -46,17 +46,20 @@ class PlanningJob(ExpansionJob):
     async def _arrive(self, node: TreeNode, before: Sequence[TreeNode]) -> None:
         """Predict where a step leads to, and reward it: r = r0 ** alpha * r1 ** (1 - alpha)."""
         candidate = Candidate(0, action=node.get("action", ""), samples=node.get("samples", 1))
-        by_person = {"r0": node["score"]} if node["score"] is not None else {}  # where its usefulness is not known
-        candidate.terms |= {**by_person, **node.get("terms", {})}
+        if node["score"] is not None:
+            candidate.terms["r0"] = node["score"]  # a person's, where its usefulness is not known
+        candidate.terms |= node.get("terms", {})
         same = digest(f"{self.world.state_key(before)} {self.world.canonical(candidate)}")
         earlier = self.node_by_state(same)
         why = self._taken_over(candidate, earlier) if earlier else await self.world.act(candidate, before)
         ended = why is not None or candidate.final or node["depth"] >= self.step.context.max_depth
         if not ended:
             path = [*before, candidate.as_node(node["id"], node["parent_id"])]
-            ended = self.world.turns_back(path)
-            why = "It leads back to where the path has been." if ended else None
-            self.result.keys.update({} if ended else {self.world.state_key(path): node["id"]})
+            if self.world.turns_back(path):
+                ended = True
+                why = "It leads back to where the path has been."
+            else:
+                self.result.keys[self.world.state_key(path)] = node["id"]
         if ended:
             why = why or await self.world.close(candidate, before)
         if candidate.state is None:
@@ -73,9 +76,12 @@ class PlanningJob(ExpansionJob):
 
     def _first_with(self, answer: str, node: TreeNode) -> str:
         """Return the node that was the first to give an answer."""
-        if answer and not self.node_by_state(answer):
-            self.result.keys[answer] = node["id"]
-        return (self.node_by_state(answer) or node)["id"] if answer else ""
+        if not answer:
+            return ""
+        if first := self.node_by_state(answer):
+            return first["id"]
+        self.result.keys[answer] = node["id"]
+        return node["id"]
 
     def _graded(self, candidate: Candidate, why: str | None) -> Grade:
         """Grade a step: 0 if it leads nowhere, by the verifiers, and by the reward of the environment if there is
@@ -84,8 +90,10 @@ class PlanningJob(ExpansionJob):
             return verified(candidate, candidate.verdict, candidate.verdict.score)
         if candidate.reward is not None:
             return Grade(candidate.reward, why or "", candidate.solves, {"reward": candidate.reward})
-        alpha, terms = self.world.step.context.alpha, candidate.terms
-        return Grade(0.0 if why else terms["r0"] ** alpha * terms["r1"] ** (1 - alpha), why or "")
+        if why:
+            return Grade(0.0, why)
+        alpha = self.world.step.context.alpha
+        return Grade(candidate.terms["r0"] ** alpha * candidate.terms["r1"] ** (1 - alpha))
 
     def _taken_over(self, candidate: Candidate, earlier: TreeNode) -> str | None:
         """Take over what was predicted, and why the step is not possible, if it is not."""
@@ -100,15 +108,16 @@ class PlanningJob(ExpansionJob):
         first = self.node_by_state(self.world.state_key(path))
         if first is None or first["id"] == path[-1]["id"]:
             return []
-        tree, count = self.branch.tree, 0
-        while f"{first['id']}.{count}" in tree:
-            count += 1
-        return [tree[f"{first['id']}.{number}"] for number in range(count)]
+        steps: list[TreeNode] = []
+        while (step := self.branch.tree.get(f"{first['id']}.{len(steps)}")) is not None:
+            steps.append(step)
+        return steps
 
     async def _look_ahead(self, path: Sequence[TreeNode]) -> None:
         """Propose the steps that may follow: where only one may, that one; where another path has been, the same."""
-        if path[-1]["kind"] == "root" and (key := self.world.state_key(path)):
-            self.result.keys[key] = path[-1]["id"]
+        node = path[-1]
+        if node["kind"] == "root" and (key := self.world.state_key(path)):
+            self.result.keys[key] = node["id"]
         branch = replace(self.branch, path=path)
         last = [Candidate(0, action=self.world.last, terms={"r0": 1.0})] if self.world.last else []
         steps = last if len(path) >= self.step.context.max_depth else self._proposed_before(path)
@@ -120,7 +129,9 @@ class PlanningJob(ExpansionJob):
                 await self.value.compare(branch, steps)
         if not steps and not self.result.stops:
             steps = last
-        self.result.children += [self._step(path[-1], i, step) for i, step in enumerate(steps)]
+        for i, step in enumerate(steps):
+            child = step.as_node(f"{node['id']}.{i}", node["id"])
+            self.result.children.append(Child(child, "r0" in step.terms))
         self.result.fruitless = not any("r0" in step.terms for step in steps)
 
     def _proposed_before(self, path: Sequence[TreeNode]) -> list[Candidate]:
@@ -129,15 +140,22 @@ class PlanningJob(ExpansionJob):
             return []
         if twins:
             self.step.emit("shared", with_node=twins[0]["parent_id"])
-        proposed = ((node.get("action", ""), node.get("terms", {})["r0"]) for node in twins)
-        return [Candidate(i, action=action, terms={"r0": r0}) for i, (action, r0) in enumerate(proposed)]
+        proposed: list[Candidate] = []
+        for i, node in enumerate(twins):
+            r0 = node.get("terms", {})["r0"]
+            proposed.append(Candidate(i, action=node.get("action", ""), terms={"r0": r0}))
+        return proposed
 
     async def _follow(self, candidates: Sequence[Candidate]) -> None:
         """Take the steps in; what comes to the same is merged, and what was done on the way is left out."""
         for candidate in candidates:
             candidate.action = self.world.clean(candidate.action)
-            if not candidate.action or self.world.repeats(candidate, self.branch.path):
-                why = "this step was taken on the way here" if candidate.action else "there is no step in it"
+            why = ""
+            if not candidate.action:
+                why = "there is no step in it"
+            elif self.world.repeats(candidate, self.branch.path):
+                why = "this step was taken on the way here"
+            if why:
                 self.step.emit("refused", action=candidate.action, why=why)
                 self.result.refused += [why] * candidate.samples
                 continue
@@ -151,6 +169,3 @@ class PlanningJob(ExpansionJob):
         steps = list(self._candidates.values())
         steps.sort(key=lambda step: (-step.samples, -step.terms.get("r0", 0.0), step.index))
         return sorted(steps[:width], key=lambda step: step.index)
-
-    def _step(self, parent: TreeNode, i: int, candidate: Candidate) -> Child:
-        return Child(candidate.as_node(f"{parent['id']}.{i}", parent["id"]), "r0" in candidate.terms)

@@ -82,10 +82,12 @@ class SubQuestions(WorldModel):
 
     async def foresee(self, path: Sequence[TreeNode], action: str) -> list[BaseMessage]:
         """Show the question, what is known and what the web search finds, then the sub-question."""
-        if not self._ends(action):
-            found, question = _shown(await self._look_up(action)), quoted("subquestion", action)
+        ends = self._ends(action)
+        query = self.question if ends else action
+        found = _shown(await self._look_up(query))
+        question = quoted("subquestion", query)
+        if not ends:
             return self._prompt(path, prompts.ANSWER.format(found=found, question=question))
-        found, question = _shown(await self._look_up(self.question)), quoted("subquestion", self.question)
         form = prompts.NUMBER_FORM if self.environment else prompts.SHORT_FORM
         return self._prompt(path, prompts.ANSWER_ALL.format(found=found, question=question, form=form))
 
@@ -124,16 +126,18 @@ class SubQuestions(WorldModel):
         if self.environment is not None:
             return ""
         *before, end = path
-        observations, answer = await self._look_up_all(before), self.answer(end)
+        observations = await self._look_up_all(before)
+        answer = self.answer(end)
         todo = prompts.PHRASE.format(
             found=_shown(observations),
             question=quoted("subquestion", self.question),
             answer=quoted("answer", answer),
             form=prompts.CITED_FORM if observations else prompts.WHOLE_FORM,
         )
-        reply = (await request(self.model, self._prompt(before, todo), self.step.meter))[0]
+        reply, *_ = await request(self.model, self._prompt(before, todo), self.step.meter)
         text = without_label(bare(reply.text), "final", "answer")
-        text = resolve_citations(text, observations, self.messages).text if observations else text
+        if observations:
+            text = resolve_citations(text, observations, self.messages).text
         number = read_number(self.form(answer))
         if was_cut_off(reply) or (number is not None and number not in numbers(text)):
             return ""
@@ -160,11 +164,12 @@ class SubQuestions(WorldModel):
 
     def read(self, text: str, action: str) -> Foreseen:
         """Read the answer: after the last label for a sub-question, after the first for the whole question."""
-        labels = [part.begin for part in sections(text, ("final", "answer")) if part.name]
         ended = self._ends(action)
+        labels = [part.begin for part in sections(text, ("final", "answer")) if part.name]
         named = answer_in(text) or ""
         if labels:
-            named = text[labels[0] if ended else labels[-1] :]
+            first = labels[0] if ended else labels[-1]
+            named = text[first:]
         answer = bare(named) or bare(text)
         return Foreseen(answer, self._form(answer, self.question if ended else action), ended)
 
@@ -195,7 +200,11 @@ class SubQuestions(WorldModel):
 
     def state_key(self, path: Sequence[TreeNode]) -> str:
         """Identify the path by what was asked and answered, in any order."""
-        facts = (f"{_words(node.get('action', ''))} = {self.form(node.get('observation', ''))}" for node in path[1:])
+        facts: list[str] = []
+        for node in path[1:]:
+            question = _words(node.get("action", ""))
+            answer = self.form(node.get("observation", ""))
+            facts.append(f"{question} = {answer}")
         return digest("\n".join(sorted(facts)))
 
     async def close(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
@@ -209,7 +218,8 @@ class SubQuestions(WorldModel):
         done = await take(self.environment, self.world, action)
         self.step.meter.count(tool_calls=1, tool_errors=int(not done.valid))
         candidate.answers = bool(self.environment.answer(done.state))
-        candidate.reward, candidate.state = done.reward, without_task(done.state)
+        candidate.reward = done.reward
+        candidate.state = without_task(done.state)
         return None if done.valid else done.observation
 
     def answer(self, node: TreeNode) -> str:
@@ -256,10 +266,11 @@ def _shown(observations: Sequence[str]) -> str:
 
 
 def _steps(path: Sequence[TreeNode]) -> str:
+    taken = [node for node in path if node.get("action")]
     shown = ""
-    for number, node in enumerate((node for node in path if node.get("action")), 1):
-        question, answer = node.get("action", ""), node.get("observation", "")
-        shown += f"{quoted('asked', question, number=number)}\n{quoted('answer', answer)}\n"
+    for number, node in enumerate(taken, 1):
+        shown += quoted("asked", node.get("action", ""), number=number) + "\n"
+        shown += quoted("answer", node.get("observation", "")) + "\n"
     return shown
 
 

@@ -135,10 +135,11 @@ class WorldModel(ABC):
         prompt = await self.foresee(path, candidate.action)
         replies, _ = await sample_texts(self.step, self.model, prompt, self.step.context.confidence_samples)
         foreseen = [self.read(reply.text, candidate.action) for reply in replies]
-        form, count = Counter(prediction.form for prediction in foreseen).most_common(1)[0]
-        likeliest = next(prediction for prediction in foreseen if prediction.form == form)
-        candidate.observation, candidate.final = likeliest.text, likeliest.ended
-        candidate.terms["r1"] = count / len(foreseen)
+        votes = Counter(prediction.form for prediction in foreseen)
+        likeliest = max(foreseen, key=lambda prediction: votes[prediction.form])
+        candidate.observation = likeliest.text
+        candidate.final = likeliest.ended
+        candidate.terms["r1"] = votes[likeliest.form] / len(foreseen)
         return None if likeliest.possible else IMPOSSIBLE
 
 

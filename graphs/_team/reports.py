@@ -19,6 +19,7 @@ from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import team as prompts
 from reflective_agents.state.settings.team import Role
 from reflective_agents.text.excerpt import excerpt
+from reflective_agents.text.joined import joined
 from reflective_agents.text.words import count_words
 
 LONGEST_PASSAGE = 2_000
@@ -29,7 +30,10 @@ FEW_WORDS = 10
 
 def reports_of(rounds: Sequence[Round]) -> list[Report]:
     """Return all reports, in order."""
-    return [report for round in rounds for report in round["reports"]]
+    reports: list[Report] = []
+    for round in rounds:
+        reports += round["reports"]
+    return reports
 
 
 def answered(reports: Sequence[Report]) -> list[Report]:
@@ -45,7 +49,8 @@ def latest_answers(rounds: Sequence[Round]) -> list[Report]:
 
 def _latest(reports: Sequence[Report]) -> list[Report]:
     """Return the latest report of each member on each of its tasks, in the order of the first ones."""
-    return list({(report["name"], report["task"]): report for report in reports}.values())
+    by_task = {(report["name"], report["task"]): report for report in reports}
+    return list(by_task.values())
 
 
 def judged(rounds: Sequence[Round], critique: str, best: int, score: float | None) -> list[Round]:
@@ -63,8 +68,9 @@ def best_report(rounds: Sequence[Round], reports: Sequence[Report]) -> Report | 
     """
     named = [round for round in rounds if round["best"]]
     if named:
-        best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))["best"]
-        return next(report for report in reports if report["number"] == best)
+        best = max(named, key=lambda round: (round["score"] or 0.0, round["round"]))
+        by_number = {report["number"]: report for report in reports}
+        return by_number[best["best"]]
     with_answer = answered(reports)
     return with_answer[-1] if with_answer else None
 
@@ -76,27 +82,34 @@ def is_scored(rounds: Sequence[Round]) -> bool:
 
 def sources_of(report: Report, reports: Sequence[Report]) -> dict[int, Source]:
     """Return the sources that a report lists, with what they say; any of all reports may have found them."""
-    answer, passages = report["answer"] or "", passages_of(reports)
+    answer = report["answer"] or ""
+    passages = passages_of(reports)
     titles = titles_in(answer)
-    return {
-        number: Source(number, url, titles.get(url, ""), (passages[url],))
-        for number, url in split_references(answer)[1].items()
-        if url in passages
-    }
+    _, references = split_references(answer)
+    sources: dict[int, Source] = {}
+    for number, url in references.items():
+        if url in passages:
+            sources[number] = Source(number, url, titles.get(url, ""), (passages[url],))
+    return sources
 
 
 def passages_of(reports: Sequence[Report]) -> dict[str, str]:
     """Return what the sources say that reports cite, by address."""
-    return {url: text for report in reports for url, text in report.get("passages", {}).items()}
+    passages: dict[str, str] = {}
+    for report in reports:
+        passages.update(report.get("passages", {}))
+    return passages
 
 
 def score_text(best: Report | None, rounds: Sequence[Round]) -> str:
     """Say with which score the best report is left; empty if nobody has scored it."""
     if best is None:
         return ""
-    scores = [round["score"] for round in rounds if round["best"] == best["number"]]
-    given = [score for score in scores if score is not None]
-    return f"the best report, {best['number']}, has a score of {max(given):.2f}" if given else ""
+    scores: list[float] = []
+    for round in rounds:
+        if round["best"] == best["number"] and round["score"] is not None:
+            scores.append(round["score"])
+    return f"the best report, {best['number']}, has a score of {max(scores):.2f}" if scores else ""
 
 
 def stance(report: Report, question: str) -> str:
@@ -146,16 +159,15 @@ def flaw(made: Delegation, left: int) -> str | None:
 def numbered(rounds: Sequence[Round]) -> tuple[list[Round], list[str]]:
     """Return the rounds with all sources marked under one numbering, which later rounds only add to, and the addresses
     in its order."""
-    texts, sources = number_together([report["answer"] or "" for report in reports_of(rounds)], MARK)
-    marked = iter(texts)
-
-    def with_marks(report: Report) -> Report:
-        text = next(marked)
-        return report if report["answer"] is None else {**report, "answer": text}
-
+    answers = [report["answer"] or "" for report in reports_of(rounds)]
+    marked, sources = number_together(answers, MARK)
+    texts = iter(marked)
     shown: list[Round] = []
     for round in rounds:
-        reports = [with_marks(report) for report in round["reports"]]
+        reports: list[Report] = []
+        for report in round["reports"]:
+            text = next(texts)
+            reports.append(report if report["answer"] is None else {**report, "answer": text})
         shown.append({**round, "reports": reports})
     return shown, [source.url for source in sources.values()]
 
@@ -182,8 +194,9 @@ def work_text(rounds: Sequence[Round]) -> str:
     parts = [_candidate(report, len(urls)) for report in shown] or [prompts.NOTHING_YET]
     parts += passages_text(shown, reports, urls)
     critiques = [round["critique"] for round in rounds if round["critique"]]
-    remark = [quoted("remark", critiques[-1], made="before the latest report")] if critiques else []
-    return "\n".join([*parts, *remark])
+    if critiques:
+        parts.append(quoted("remark", critiques[-1], made="before the latest report"))
+    return "\n".join(parts)
 
 
 def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[str]]:
@@ -194,7 +207,9 @@ def reports_text(rounds: Sequence[Round], remark: str = "") -> tuple[str, list[s
     """
     rounds, urls = numbered(rounds)
     answers = latest_answers(rounds)
-    parts = [quoted("report", report["answer"] or "", number=report["number"], by=report["name"]) for report in answers]
+    parts: list[str] = []
+    for report in answers:
+        parts.append(quoted("report", report["answer"] or "", number=report["number"], by=report["name"]))
     parts += passages_text(answers, reports_of(rounds), urls)
     if remark:
         parts.append(quoted("remark", remark))
@@ -205,11 +220,10 @@ def passages_text(shown: Sequence[Report], reports: Sequence[Report], urls: Sequ
     """Show what the sources say that the shown ones of all reports cite, each source once, as a part of a prompt."""
     marks = {url: f"{MARK}{number}" for number, url in enumerate(urls, 1)}
     answers = "\n".join(report["answer"] or "" for report in shown)
-    cited = [
-        quoted("said", excerpt(text, LONGEST_PASSAGE, answers), source=marks[url])
-        for url, text in passages_of(reports).items()
-        if f"[{marks[url]}]" in answers
-    ]
+    cited: list[str] = []
+    for url, text in passages_of(reports).items():
+        if f"[{marks[url]}]" in answers:
+            cited.append(quoted("said", excerpt(text, LONGEST_PASSAGE, answers), source=marks[url]))
     return [prompts.SAID.format(passages="\n".join(cited))] if cited else []
 
 
@@ -225,14 +239,14 @@ def judge_messages(conversation: Sequence[BaseMessage], rounds: Sequence[Round])
 
 def _candidate(report: Report, sources: int, requested: str = "") -> str:
     """Show a report, with its task unless that is what is `requested`, which stands before all reports."""
-    answer, parts = report["answer"], [quoted("author", report["name"])]
+    parts = [quoted("author", report["name"])]
     if report["task"] != requested:
         parts.append(quoted("task", report["task"]))
+    answer = report["answer"]
     if answer is None:
         parts.append(quoted("failure", failure(report)))
     else:
-        length = length_text(answer)
-        checked = " ".join(filter(None, [length, _citations(report, sources)]))
+        checked = joined([length_text(answer), _citations(report, sources)], " ")
         parts += [quoted("answer", answer), quoted("checked", checked)]
     return around("candidate", "\n".join(parts), number=report["number"])
 

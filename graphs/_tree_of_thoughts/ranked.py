@@ -1,6 +1,7 @@
 """Proposals that say how sure they are (Tree of Thoughts, section 4.3)."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from reflective_agents.prompts import tree_of_thoughts as prompts
@@ -28,16 +29,18 @@ class RankedProposals(ListProposals):
         await super().sample(branch, width, ranked)
 
     def _ranked(self, lines: Sequence[Candidate]) -> list[Candidate]:
-        confidences: dict[str, int] = {}
+        confidences = Counter[str]()
         first: dict[str, str] = {}
         for line in lines:
             action, confidence = read_confidence(line.action)
             key = self.environment.canonical(action)
             first.setdefault(key, action)
-            confidences[key] = confidences.get(key, 0) + confidence
-        order = sorted(confidences, key=lambda key: -confidences[key])
-        terms = [{"confidence": confidences[key] / 10} for key in order]
-        return [Candidate(i, action=first[key], terms=terms[i]) for i, key in enumerate(order)]
+            confidences[key] += confidence
+        candidates: list[Candidate] = []
+        for key, confidence in confidences.most_common():
+            terms = {"confidence": confidence / 10}
+            candidates.append(Candidate(len(candidates), action=first[key], terms=terms))
+        return candidates
 
 
 def read_confidence(line: str) -> tuple[str, int]:

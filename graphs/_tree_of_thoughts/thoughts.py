@@ -87,4 +87,6 @@ class Thinking(ChatSampling):
 def _spoken(node: TreeNode) -> TreeNode:
     """Put a node's thought into a message of the agent."""
     thought = node.get("thought")
-    return cast(TreeNode, {**node, "messages": [AIMessage(thought)]}) if thought and not node["messages"] else node
+    if not thought or node["messages"]:
+        return node
+    return cast(TreeNode, {**node, "messages": [AIMessage(thought)]})

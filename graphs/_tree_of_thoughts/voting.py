@@ -46,7 +46,7 @@ class VoteJudge(Judge):
         waiting = [candidate for candidate in candidates if candidate.grade is None]
         if len(waiting) == 1 and waiting[0].answers and waiting[0].final:
             return await super().compare(branch, waiting)
-        votes = await self._vote(branch, waiting) if len(waiting) > 1 else Counter(range(1, len(waiting) + 1))
+        votes = await self._vote(branch, waiting) if len(waiting) > 1 else Counter({1: 1})
         for number, candidate in enumerate(waiting, 1):
             share = votes[number] / votes.total()
             agreed = accepts(True, share, self.step.context.min_score) and not candidate.unfounded

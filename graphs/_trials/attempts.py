@@ -24,6 +24,7 @@ from reflective_agents.state.run import Usage
 from reflective_agents.state.schemas import Judgement
 from reflective_agents.state.settings.trials import TrialsContext
 from reflective_agents.state.trial import Trial
+from reflective_agents.text.joined import joined
 from reflective_agents.text.normal import numbers
 from reflective_agents.text.words import count_words
 
@@ -53,21 +54,23 @@ async def agents_attempt(
 ) -> Attempt:
     """Let the user's own agent try, as an actor would: its answer, and what the environment says of it."""
     *earlier, last = messages
-    environment, context = await environment_of(step.context), step.context
+    environment = await environment_of(step.context)
     hints = [HumanMessage(advice.strip())] if advice.strip() else []
     world = environment.start(task) if environment and task else {}
     if environment:
         last = HumanMessage(await task_text(step) + environment.public(world))
-    reply = await ask_agent(context.agent, [*earlier, *hints, last], step.meter)
+    reply = await ask_agent(step.context.agent, [*earlier, *hints, last], step.meter)
     answer = (parse_answer(reply.answer, environment) if environment else None) or reply.answer
     done = await give_answer(environment, world, answer)
-    observation = quoted("observation", done.observation) if done and done.observation else ""
-    attempt = [quoted("thought", reply.steps) if reply.steps else "", quoted("answer", reply.answer), observation]
+    attempt = [quoted("thought", reply.steps)] if reply.steps else []
+    attempt.append(quoted("answer", reply.answer))
+    if done and done.observation:
+        attempt.append(quoted("observation", done.observation))
     return {
         "answer": answer,
         "reward": done.reward if done else None,
         "refused": done is not None and not done.valid,
-        "attempt": "\n".join(filter(None, attempt)),
+        "attempt": "\n".join(attempt),
         "outcome": Outcome(status="answered", reason="the agent has answered"),
         "messages": [AIMessage(answer)],
     }
@@ -78,8 +81,9 @@ def attempt_text(result: Attempt) -> str:
     parts: list[str] = []
     for taken in result.get("steps") or []:
         parts += [quoted(tag, taken[tag]) for tag in ("thought", "action", "observation") if taken[tag]]
-    thoughts = [sample["text"] for sample in (result.get("samples") or [])[:1]]
-    parts += [quoted("thought", text) for text in thoughts if text.strip() != result["answer"]]
+    samples = result.get("samples")
+    if samples and samples[0]["text"].strip() != result["answer"]:
+        parts.append(quoted("thought", samples[0]["text"]))
     parts.append(quoted("answer", result["answer"] or "(none)"))
     if observation := result.get("observation"):
         parts.append(quoted("observation", observation))
@@ -102,8 +106,10 @@ def contradicts_itself(verdict: Judgement, answer: str, least: float) -> bool:
     if not verdict.solved:
         return verdict.score >= 1
     body, _ = split_references(answer)
-    stated, named = numbers(body), numbers(verdict.reasoning)
-    return count_words(body) <= MOST_WORDS and len(stated) == 1 and bool(named) and stated[0] not in named
+    stated = numbers(body)
+    is_number = len(stated) == 1 and count_words(body) <= MOST_WORDS
+    named = numbers(verdict.reasoning)
+    return is_number and bool(named) and stated[0] not in named
 
 
 def verdict_on(trial: Trial) -> str:
@@ -122,7 +128,7 @@ def verdict_on(trial: Trial) -> str:
     if trial["score"] is not None:
         judge = "The verifiers" if trial.get("verified") else "A judge"
         sentences.append(f"{judge} gave it a score of {trial['score']:.2f}, where 1 is the best.")
-    return "\n".join(filter(None, [" ".join(sentences), _opinion(trial)]))
+    return joined([" ".join(sentences), _opinion(trial)])
 
 
 def _opinion(trial: Trial) -> str:
@@ -134,9 +140,10 @@ def _opinion(trial: Trial) -> str:
 
 async def task_text(step: Step[TrialsContext]) -> str:
     """Return what all prompts say first of the task, as its actor is told it; empty for open questions."""
-    environment, context = await environment_of(step.context), step.context
+    environment = await environment_of(step.context)
     if environment is None:
         return ""
+    context = step.context
     if context.actor == "react" and context.agent is None:
         return task_prompt(environment, examples=context.few_shot)
     return short_task_prompt(environment, examples=context.few_shot)

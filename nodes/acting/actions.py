@@ -64,7 +64,8 @@ def beside_environment(step: Step[Context], tools: list[BaseTool]) -> CallTool:
     names = {tool.name for tool in tools}
 
     async def call(wanted: ToolCall | InvalidToolCall) -> ToolMessage | None:
-        name, args = wanted["name"], wanted["args"]
+        name = wanted["name"]
+        args = wanted["args"]
         if name not in names or not isinstance(args, dict):
             return None
         tool_call = ToolCall(name=str(name), args=args, id=wanted["id"])
@@ -82,7 +83,8 @@ async def act_in_environment(
 
     `reward` is that of the world as it stands, which a refused action, and a tool, leave as it is.
     """
-    if calls := _calls(move):
+    calls = _calls(move)
+    if calls:
         return await _act_calls(environment, move, world, calls, reward, call_tool)
     answer = move["answer"]
     action = move["action"] if answer is None else action_of(answer, environment)
@@ -103,23 +105,23 @@ async def _act_calls(
 ) -> Effect:
     """Apply the calls of the tool `act` one after another, and those of others between them: each may change what the
     next one meets."""
-    replies: list[AnyMessage] = []
-    done, valid, acted = bool(world["done"]), True, False
+    replies: list[ToolMessage] = []
+    done = bool(world["done"])
+    acted = False
     for call in calls:
-        if reply := await call_tool(call):
-            replies.append(reply)
-            valid = valid and reply.status != "error"
-            continue
-        acted = True
-        action = action_in(call)
-        if action is None:
-            text, accepted = prompts.NO_ACTION, False
-        else:
-            world, text, new_reward, done, accepted = await take(environment, world, action)
-            reward = new_reward if accepted else reward
-        valid = valid and accepted
-        status = "success" if accepted else "error"
-        replies.append(ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=status))
+        reply = await call_tool(call)
+        if reply is None:
+            acted = True
+            action = action_in(call)
+            if action is None:
+                text, accepted = prompts.NO_ACTION, False
+            else:
+                world, text, new_reward, done, accepted = await take(environment, world, action)
+                reward = new_reward if accepted else reward
+            status = "success" if accepted else "error"
+            reply = ToolMessage(text, tool_call_id=call["id"], name=call["name"], status=status)
+        replies.append(reply)
+    valid = all(reply.status != "error" for reply in replies)
     step = _taken(move, "\n".join(reply.text for reply in replies), valid, replies)
     return Effect(step, world, reward, done, environment.answer(world) or None, acted)
 
@@ -167,8 +169,9 @@ async def act_with_tools(
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
     replies = with_numbers(await act(step, message, tools), observations_of_steps(steps), earlier)
+    observation = "\n".join(reply.text for reply in replies)
     valid = all(getattr(reply, "status", "") != "error" for reply in replies)
-    return _taken(move, "\n".join(reply.text for reply in replies), valid, replies if move["messages"] else [])
+    return _taken(move, observation, valid, replies if move["messages"] else [])
 
 
 def _calls(move: ParsedStep) -> list[ToolCall | InvalidToolCall]:

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from reflective_agents.environments.base import Environment, State, Transition, cleaned, task_of
+from reflective_agents.environments.base import Environment, State, Transition, task_of
+from reflective_agents.environments.cleaned import cleaned
 from reflective_agents.models.context_window import longest_estimated, make_way
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.models.toolless import ACT
@@ -74,9 +75,10 @@ async def give_answer(environment: Environment | None, world: State, answer: str
 
     Returns None where there is no environment, or where no single action gives the answer.
     """
-    if environment is None or (action := environment.final_action(answer)) is None:
+    if environment is None:
         return None
-    return await take(environment, world, action)
+    action = environment.final_action(answer)
+    return None if action is None else await take(environment, world, action)
 
 
 def appraise(environment: Environment | None, answer: str, reward: float | None) -> Appraisal:
@@ -107,13 +109,15 @@ def tools_of(step: Step[ReactContext], run_id: str) -> list[BaseTool]:
     ours = [*search_tools(step, run_id)]
     if calculates:
         ours.append(calculator())
-    return list({tool.name: tool for tool in [*ours, *theirs]}.values())
+    by_name = {tool.name: tool for tool in [*ours, *theirs]}
+    return list(by_name.values())
 
 
 @cache
 def calculator() -> BaseTool:
     """Return the calculator, cached: making a tool takes longer than most steps."""
-    return next(tool for tool in arithmetic_tools() if tool.name == "calculator")
+    by_name = {tool.name: tool for tool in arithmetic_tools()}
+    return by_name["calculator"]
 
 
 def agent_prompt(
@@ -135,52 +139,77 @@ def agent_prompt(
         closing: What it is told after its steps.
         most: Longest prompt, in estimated tokens; `max_context_tokens`, or what is known of the model, if that is less.
     """
-
     seen = with_repetitions_marked(state["steps"], environment)
-
-    def as_text(first: int) -> list[BaseMessage]:
-        return prompts.TEXT.format_messages(
-            task=task_text(environment, tools, step),
-            situation=situation(tools),
-            lessons=state["hints"],
-            conversation=state["messages"][:-1],
-            request=state["request"],
-            scratchpad=scratchpad(seen, first) + (f"\n{closing}" if closing else ""),
-        )
-
-    def as_calls(first: int) -> list[BaseMessage]:
-        scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-        for taken in seen[first:]:
-            scratch += taken["messages"]
-        if closing:
-            scratch.append(HumanMessage(closing))
-        parts = {
-            "lessons": state["hints"],
-            "conversation": state["messages"][:-1],
-            "request": state["request"],
-            "scratch": scratch,
-        }
-        if environment:
-            task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
-            beside = prompts.BESIDE_ACTIONS.format(tools=", ".join(tool.name for tool in tools)) if tools else ""
-            return prompts.ACTIONS.format_messages(task=task, beside=beside, **parts)
-        return prompts.TOOLS.format_messages(
-            task=examples_text(step.context.few_shot), situation=situation(tools), **parts
-        )
-
-    with_steps = as_text if step.context.acting == "paper" else as_calls
-    held = longest_estimated(model_of(step, step.context.model), step.meter)
-    held = min(limit for limit in (step.context.max_context_tokens, held) if limit is not None)
+    with_steps_from = _prompt_as_text if step.context.acting == "paper" else _prompt_as_calls
+    build = partial(with_steps_from, state, step, environment, tools, seen, closing)
+    held = step.context.max_context_tokens
+    known = longest_estimated(model_of(step, step.context.model), step.meter)
+    if known is not None:
+        held = min(held, known)
     longest = held if most is None else min(held, most)
-    first, prompt = 0, with_steps(0)
+    first = 0
+    prompt = build(first)
     # The conversation is compacted before steps are left out, which the agent would take again.
     make_way(prompt, held, step.meter)
     while first < len(state["steps"]) and estimate_tokens(prompt, {}) > longest:
         first += 1
-        prompt = with_steps(first)
+        prompt = build(first)
     if first:
         step.emit("trimmed", steps=first, max_context_tokens=longest)
     return prompt
+
+
+def _prompt_as_text(
+    state: Acting,
+    step: Step[ReactContext],
+    environment: Environment | None,
+    tools: Sequence[BaseTool],
+    seen: Sequence[ActionStep],
+    closing: str,
+    first: int,
+) -> list[BaseMessage]:
+    """Build the prompt on paper, with the steps from `first` on."""
+    scratch = scratchpad(seen, first)
+    if closing:
+        scratch += f"\n{closing}"
+    return prompts.TEXT.format_messages(
+        task=task_text(environment, tools, step),
+        situation=situation(tools),
+        lessons=state["hints"],
+        conversation=state["messages"][:-1],
+        request=state["request"],
+        scratchpad=scratch,
+    )
+
+
+def _prompt_as_calls(
+    state: Acting,
+    step: Step[ReactContext],
+    environment: Environment | None,
+    tools: Sequence[BaseTool],
+    seen: Sequence[ActionStep],
+    closing: str,
+    first: int,
+) -> list[BaseMessage]:
+    """Build the prompt as a conversation with calls of tools, with the steps from `first` on."""
+    scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
+    for taken in seen[first:]:
+        scratch += taken["messages"]
+    if closing:
+        scratch.append(HumanMessage(closing))
+    parts = {
+        "lessons": state["hints"],
+        "conversation": state["messages"][:-1],
+        "request": state["request"],
+        "scratch": scratch,
+    }
+    if environment is None:
+        task = examples_text(step.context.few_shot)
+        return prompts.TOOLS.format_messages(task=task, situation=situation(tools), **parts)
+    task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
+    names = ", ".join(tool.name for tool in tools)
+    beside = prompts.BESIDE_ACTIONS.format(tools=names) if tools else ""
+    return prompts.ACTIONS.format_messages(task=task, beside=beside, **parts)
 
 
 async def with_fewer_steps(
@@ -200,46 +229,49 @@ async def with_fewer_steps(
         try:
             return await send(sent)
         except TooLong:
-            longer, sent = estimate_tokens(sent, {}), prompt(estimate_tokens(sent, {}) * 3 // 4)
-            if estimate_tokens(sent, {}) >= longer:
+            length = estimate_tokens(sent, {})
+            sent = prompt(length * 3 // 4)
+            if estimate_tokens(sent, {}) >= length:
                 raise
 
 
 def longest_answer_prompt(step: Step[ReactContext], tools: Sequence[BaseTool]) -> int:
     """Return the longest prompt, in estimated tokens, that leaves the run enough for an answer."""
-    declared = [convert_to_openai_tool(tool) for tool in tools] if step.context.acting != "paper" else []
+    declared = [] if step.context.acting == "paper" else list(map(convert_to_openai_tool, tools))
     left = min(step.context.max_total_tokens - step.meter.usage["total_tokens"], affordable_tokens(step))
     return left - step.context.max_answer_tokens - estimate_tokens([], {"tools": declared})
 
 
 def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> Limit | None:
     """Return the limit that allows an answer but not another action before it; None if it allows both."""
-    context, spent = step.context, step.meter.usage["total_tokens"]
     if step.meter.calls_left <= 1:
         return step.meter.limit("max_model_calls", next_cost=2)
-    needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
+    needed = estimate_tokens(prompt, {}) + step.context.max_answer_tokens
     # The next action, and the answer after it, whose prompt is about as long.
-    if spent + 2 * needed > context.max_total_tokens:
+    if step.meter.usage["total_tokens"] + 2 * needed > step.context.max_total_tokens:
         return step.meter.limit("max_total_tokens", 2 * needed)
-    money = step.meter.nano_left
-    if money is not None and 2 * (price := price_of_call(step, needed)) > money:
-        return step.meter.limit("max_cost", 2 * price / NANO)
+    price = 2 * price_of_call(step, needed)
+    if step.meter.nano_left is not None and price > step.meter.nano_left:
+        return step.meter.limit("max_cost", price / NANO)
     return None
 
 
 def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> int:
     """Return how many samples of the next step the limits hold beside what is kept for an answer; one at least."""
-    context, money = step.context, step.meter.nano_left
+    context = step.context
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
-    calls = [step.meter.calls_left, (context.max_total_tokens - step.meter.usage["total_tokens"]) // needed]
-    if money is not None and (price := price_of_call(step, needed)):
-        calls.append(money // price)
-    return max(min(context.step_samples, min(calls) - context.answer_at_limit), 1)
+    tokens_left = context.max_total_tokens - step.meter.usage["total_tokens"]
+    calls = min(step.meter.calls_left, tokens_left // needed)
+    price = price_of_call(step, needed)
+    if price and step.meter.nano_left is not None:
+        calls = min(calls, step.meter.nano_left // price)
+    return max(min(context.step_samples, calls - context.answer_at_limit), 1)
 
 
 def repetitions(steps: Sequence[ActionStep], environment: Environment | None = None) -> list[bool]:
     """Tell of each step whether the same action has brought the same before, in an environment in whatever words."""
-    known, repeated = set[tuple[str, str]](), list[bool]()
+    known = set[tuple[str, str]]()
+    repeated: list[bool] = []
     for taken in steps:
         action = environment.canonical(taken["action"]) if environment else taken["action"]
         brought = (action, "".join(taken["observation"].split()))
@@ -270,16 +302,19 @@ def scratchpad(steps: Sequence[ActionStep], first: int = 0) -> str:
     """Show the steps as the papers do; a line says which steps before `first` are left out."""
     lines = [prompts.LEFT_OUT.format(last=first)] if first else []
     for number, taken in enumerate(steps[first:], first + 1):
-        lines += [f"Thought {number}: {taken['thought']}", f"Action {number}: {taken['action']}"]
-        lines += [f"Observation {number}: {taken['observation']}"]
-    return "\n".join([*lines, f"Thought {len(steps) + 1}:"])
+        lines.append(f"Thought {number}: {taken['thought']}")
+        lines.append(f"Action {number}: {taken['action']}")
+        lines.append(f"Observation {number}: {taken['observation']}")
+    lines.append(f"Thought {len(steps) + 1}:")
+    return "\n".join(lines)
 
 
 def task_text(environment: Environment | None, tools: Sequence[BaseTool], step: Step[ReactContext]) -> str:
     """Describe the task and what the agent may do, on paper."""
     if environment is not None:
         return task_prompt(environment, examples=step.context.few_shot)
-    return f"{task_prompts.ACTIONS.format(actions=describe_tools(tools))}\n\n{examples_text(step.context.few_shot)}"
+    actions = task_prompts.ACTIONS.format(actions=describe_tools(tools))
+    return f"{actions}\n\n{examples_text(step.context.few_shot)}"
 
 
 def situation(tools: Sequence[BaseTool]) -> str:

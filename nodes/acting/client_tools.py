@@ -27,7 +27,11 @@ def client_tools(declared: Sequence[JsonMapping]) -> list[BaseTool]:
         declared: `{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}` each.
     """
     schemas = expanded([parameters_of(tool) for tool in declared], TOOLS)
-    return [_tool(**tool["function"] | {"parameters": schema}) for tool, schema in zip(declared, schemas, strict=True)]
+    tools: list[BaseTool] = []
+    for tool, schema in zip(declared, schemas, strict=True):
+        function = {**tool["function"], "parameters": schema}
+        tools.append(_tool(**function))
+    return tools
 
 
 def _tool(name: str, parameters: JsonObject, description: str = "", **_: JsonValue) -> BaseTool:
@@ -60,8 +64,10 @@ def results_of(calls: Sequence[ToolCall]) -> list[ToolMessage]:
     reply = interrupt({"tool_calls": shown})
     if isinstance(reply, str):
         reply = [{"tool_call_id": calls[0]["id"], "content": reply}]
-    replies = reply if isinstance(reply, list) else []
-    results = {each.get("tool_call_id"): each.get("content") for each in replies if isinstance(each, Mapping)}
+    results: dict[JsonValue, JsonValue] = {}
+    for each in reply if isinstance(reply, list) else []:
+        if isinstance(each, Mapping):
+            results[each.get("tool_call_id")] = each.get("content")
     return [_result(call, results.get(call["id"])) for call in calls]
 
 

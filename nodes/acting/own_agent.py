@@ -25,6 +25,7 @@ from reflective_agents.nodes.strategy import Strategy
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.text.clean import clean
+from reflective_agents.text.joined import joined
 
 
 class Agent(Protocol):
@@ -142,8 +143,10 @@ def _reason(result: JsonMapping | BaseMessage | str) -> str:
 
 
 def _since_the_question(messages: list[AnyMessage]) -> list[AnyMessage]:
-    questions = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    return messages[questions[-1] + 1 :] if questions else messages
+    for index in reversed(range(len(messages))):
+        if isinstance(messages[index], HumanMessage):
+            return messages[index + 1 :]
+    return messages
 
 
 def _structured(agent: Agent, result: JsonMapping | BaseMessage | str) -> str | None:
@@ -166,9 +169,13 @@ def _is_answer(message: BaseMessage) -> bool:
 
 
 def _steps_text(messages: Sequence[BaseMessage], answer: BaseMessage | None = None) -> str:
-    return clean("\n".join(_step_text(message) for message in messages if message is not answer))
+    steps = [_step_text(message) for message in messages if message is not answer]
+    return clean("\n".join(steps))
 
 
 def _step_text(message: BaseMessage) -> str:
-    calls = [f"{call['name']}({json.dumps(call['args'], default=str)})" for call in getattr(message, "tool_calls", [])]
-    return "\n".join(filter(None, [message.text, *calls]))
+    parts: list[str] = [message.text]
+    for call in getattr(message, "tool_calls", []):
+        args = json.dumps(call["args"], default=str)
+        parts.append(f"{call['name']}({args})")
+    return joined(parts)

@@ -89,8 +89,11 @@ def parse_answer(text: str, environment: Environment | None) -> str | None:
 
 def held_answer(thoughts: Sequence[str]) -> str | None:
     """Return the last answer that a thought has held, if any did."""
-    answers = (parse_step(thought)["answer"] for thought in reversed(thoughts))
-    return next(filter(None, answers), None)
+    for thought in reversed(thoughts):
+        answer = parse_step(thought)["answer"]
+        if answer:
+            return answer
+    return None
 
 
 def action_of(answer: str, environment: Environment) -> str:
@@ -102,5 +105,7 @@ def action_of(answer: str, environment: Environment) -> str:
 def in_short(answer: str, environment: Environment) -> str:
     """Return what an environment takes of an answer that may have a label, and go on after its first line: all of it
     where answers are whole texts."""
-    is_whole_text = environment.find_answer(answer) == answer.strip()
-    return answer if is_whole_text else environment.find_answer(f"Answer: {read_answer(answer) or answer}") or answer
+    if environment.find_answer(answer) == answer.strip():
+        return answer
+    unlabelled = read_answer(answer) or answer
+    return environment.find_answer(f"Answer: {unlabelled}") or answer

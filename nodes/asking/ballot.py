@@ -40,8 +40,9 @@ def elect(
     """
     votes = [vote_of(step, environment, tools, question) for step in steps]
     readable = [vote for vote in votes if vote.action] or votes
-    action, _ = Counter(vote.action for vote in readable).most_common(1)[0]
-    winner, count = Counter(vote for vote in readable if vote.action == action).most_common(1)[0]
+    [(action, _)] = Counter(vote.action for vote in readable).most_common(1)
+    agreeing = [vote for vote in readable if vote.action == action]
+    [(winner, count)] = Counter(agreeing).most_common(1)
     return steps[votes.index(winner)], count
 
 
@@ -54,9 +55,11 @@ def vote_of(step: ParsedStep, environment: Environment | None, tools: Sequence[B
     if environment and not step["messages"]:
         return Vote(environment.canonical(step["action"]))
     message = step["messages"][0] if step["messages"] else as_call(step["action"], tools)
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
-    normal = [[call["name"], _normal_args(call["args"], environment or PLAIN)] for call in calls]
-    return Vote("\n".join(sorted(json.dumps(call, sort_keys=True) for call in normal)))
+    normal: list[str] = []
+    for call in message.tool_calls if isinstance(message, AIMessage) else []:
+        args = _normal_args(call["args"], environment or PLAIN)
+        normal.append(json.dumps([call["name"], args], sort_keys=True))
+    return Vote("\n".join(sorted(normal)))
 
 
 def _normal_args(args: JsonMapping, environment: Environment) -> JsonObject:

@@ -26,14 +26,17 @@ def strengths(count: int, results: Sequence[Result]) -> list[float]:
     """Return the strength of each of `count` candidates, all above 0; 1 is that of an average one."""
     strength = [1.0] * count
     for _ in range(ITERATIONS):
-        won, rivals = [0.5] * count, [1 / (own + 1) for own in strength]
+        # The draw with an average candidate comes first.
+        won = [0.5] * count
+        faced = [1 / (own + 1) for own in strength]
         for first, second, share in results:
             won[first] += share
             won[second] += 1 - share
             for each in (first, second):
-                rivals[each] += 1 / (strength[first] + strength[second])
-        before, strength = strength, [wins / faced for wins, faced in zip(won, rivals, strict=True)]
-        if all(abs(new - old) < PRECISION for new, old in zip(strength, before, strict=True)):
+                faced[each] += 1 / (strength[first] + strength[second])
+        before = strength
+        strength = [won[i] / faced[i] for i in range(count)]
+        if all(abs(strength[i] - before[i]) < PRECISION for i in range(count)):
             break
     return strength
 
@@ -50,18 +53,21 @@ def next_pairs(count: int, results: Sequence[Result]) -> list[tuple[int, int]]:
     ahead (the two phases of V1, arXiv 2603.04304, section 3). No pair is compared twice.
     """
     strength = strengths(count, results)
-    met, done = Counter[int](), set[tuple[int, int]]()
+    met = Counter[int]()
+    done = set[tuple[int, int]]()
     for first, second, _ in results:
         met.update((first, second))
         done.add((first, second))
 
     def informative(pair: tuple[int, int]) -> tuple[bool, float]:
-        first, second = strength[pair[0]], strength[pair[1]]
+        first, second = (strength[each] for each in pair)
         is_open = first * second / (first + second) ** 2
         ahead = first / (first + 1) + second / (second + 1)
-        return 0 in (met[pair[0]], met[pair[1]]), is_open * ahead
+        is_new = any(met[each] == 0 for each in pair)
+        return is_new, is_open * ahead
 
-    pairs, taken = list[tuple[int, int]](), set[int]()
+    pairs: list[tuple[int, int]] = []
+    taken = set[int]()
     left = [pair for pair in combinations(range(count), 2) if pair not in done]
     for pair in sorted(left, key=informative, reverse=True):
         if taken.isdisjoint(pair):

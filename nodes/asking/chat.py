@@ -11,10 +11,11 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import capabilities_of, is_unsupported, with_tools
+from reflective_agents.models.capabilities import capabilities_of, with_tools
 from reflective_agents.models.images import images_of
 from reflective_agents.models.prices import check_price, rates_of
 from reflective_agents.models.providers import describe_model, load_client, model_for
+from reflective_agents.models.refusals import is_unsupported
 from reflective_agents.models.sending import Listener
 from reflective_agents.models.structured import read_form, retry, structured_request, was_ignored
 from reflective_agents.nodes.step import Step
@@ -41,10 +42,11 @@ def price_of_call(step: Step[Context], tokens: int) -> int:
 
 def affordable_tokens(step: Step[Context]) -> int:
     """Return how many tokens a call may have, prompt and answer together, for the money that is left."""
-    rates, most = rates_of(model_of(step, step.context.model), step.meter.prices), step.context.max_answer_tokens
+    rates = rates_of(model_of(step, step.context.model), step.meter.prices)
     if step.meter.nano_left is None or rates is None or not rates.input:
         return step.context.max_total_tokens
-    return most + int((step.meter.nano_left - rates.cost(0, most)) / rates.input)
+    answer = step.context.max_answer_tokens
+    return answer + int((step.meter.nano_left - rates.cost(0, answer)) / rates.input)
 
 
 async def check_model(step: Step[Context], model: Model) -> None:
@@ -79,7 +81,7 @@ async def write(
         LimitReached, ModelFailed: as `models.calls.request`.
     """
     for _ in range(ATTEMPTS):
-        reply = (await request(model_of(step, model), messages, step.meter, listener=listener))[0]
+        reply, *_ = await request(model_of(step, model), messages, step.meter, listener=listener)
         if reply.text.strip():
             return reply
         step.meter.count(parse_failures=1)
@@ -112,7 +114,7 @@ async def complete(
     chat = model_of(step, model)
     bound = with_tools(chat, tools, "none") if tools else chat
     options: JsonObject = {"stop": stop} if stop else {}
-    reply = (await request(bound, messages, step.meter, listener=listener, **options))[0]
+    reply, *_ = await request(bound, messages, step.meter, listener=listener, **options)
     if not reply.text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
     return reply.text
@@ -135,7 +137,7 @@ async def call_tools(
     """
     chat = model_of(step, model)
     listener = None if capabilities_of(chat).talks else listener
-    reply = (await request(with_tools(chat, tools, choice), messages, step.meter, listener=listener))[0]
+    reply, *_ = await request(with_tools(chat, tools, choice), messages, step.meter, listener=listener)
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         # Something was shown as the answer and turned out to be none: this model writes at length before it calls.
         capabilities_of(chat).talks = await listener.retract()
@@ -180,11 +182,11 @@ async def ask(
         send = partial(request, meter=step.meter, judging=judging)
         reply = await _fill_in(chat, prompt, schema, send, methods)
         value, problem = read_form(reply, schema)
-        problem = problem if value is None else await _problem_of(check, value)
         if value is not None:
+            problem = await _problem_of(check, value)
             methods.worked()
-        if value is not None and not problem:
-            return value
+            if not problem:
+                return value
         step.meter.count(parse_failures=1)
         step.emit("invalid_output", schema=schema.__name__, problem=problem[:200], way=methods.current)
         # A method that has worked before was only missed this time.
@@ -197,7 +199,9 @@ async def ask(
 
 async def _problem_of(check: Callable[[T], Awaitable[str] | str | None], value: T) -> str:
     problem = check(value)
-    return (await problem if inspect.isawaitable(problem) else problem) or ""
+    if inspect.isawaitable(problem):
+        problem = await problem
+    return problem or ""
 
 
 class _Methods:
@@ -240,7 +244,8 @@ class _Methods:
 
     def worked(self) -> None:
         """Note that the method in use has brought an output, and learn why those before it have not."""
-        capabilities, name = capabilities_of(self._chat), describe_model(self._chat)["model_name"]
+        capabilities = capabilities_of(self._chat)
+        name = describe_model(self._chat)["model_name"]
         for method, why in self._lessons:
             learnable = method in capabilities.structured and (why == "refused" or capabilities.fell_short(method))
             if learnable and capabilities.give_up_method(method):
@@ -263,7 +268,8 @@ async def _fill_in(
     while True:
         bound, filled = structured_request(methods.current, chat, schema, prompt)
         try:
-            return (await send(bound, filled))[0]
+            reply, *_ = await send(bound, filled)
+            return reply
         except Refused as refusal:
             first = first or refusal
             if not methods.refused(refusal):

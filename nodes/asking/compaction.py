@@ -21,7 +21,8 @@ def with_summary(state: S) -> S:
     """Return the state as a node sees it: what is compacted of its messages stands there as a summary. Instructions,
     which are messages of the system, stay as they are."""
     stored: RunState = state  # what `get` returns, mypy knows of this only
-    compaction, messages = stored.get("compaction"), state["messages"]
+    compaction = stored.get("compaction")
+    messages = state["messages"]
     first = first_kept(messages, compaction)
     if not compaction or not first:
         return state
@@ -40,9 +41,11 @@ def with_same_request(state: S, whole: Iterable[BaseMessage]) -> S:
         whole: The messages that are shown in other words, as they were.
     """
     stored: JsonObject = {**state}
-    if not isinstance(written := stored.get("request"), str):
+    written = stored.get("request")
+    if not isinstance(written, str):
         return state
-    whole, request = [*whole], written
+    request = written
+    whole = [*whole]
     shown_by_id = {message.id: message.text for message in state["messages"]} if whole else {}
     for message in whole:
         request = in_other_words(request, message.text, shown_by_id.get(message.id, message.text))
@@ -66,10 +69,14 @@ def first_kept(messages: Sequence[BaseMessage], compaction: Compaction | None) -
 
 def summary_message(compaction: Compaction) -> HumanMessage:
     """Show a summary, with those of its sources that it cites. It carries all of them, so that numbers stay taken."""
-    cited = {*_CITED.findall(compaction["summary"])} & compaction["sources"].keys()
-    listed = [f"[{number}] {reference_line(*compaction['sources'][number])}" for number in sorted(cited, key=int)]
-    sources = [prompts.SOURCES, *listed] if listed else []
-    text = "\n".join([compaction["summary"], *sources])
+    lines = [compaction["summary"]]
+    cited = compaction["sources"].keys() & _CITED.findall(compaction["summary"])
+    if cited:
+        lines.append(prompts.SOURCES)
+    for number in sorted(cited, key=int):
+        reference = reference_line(*compaction["sources"][number])
+        lines.append(f"[{number}] {reference}")
+    text = "\n".join(lines)
     message = material(prompts.SHOWN.format(messages=compaction["messages"], summary=quoted("summary", text)))
     message.additional_kwargs[EARLIER] = compaction["sources"]
     return message
@@ -80,7 +87,8 @@ def first_of_last_turns(conversation: Sequence[AnyMessage], most: int) -> int:
 
     A turn begins with a message of a person, so a call of a tool and its result stay together.
     """
-    first, left = len(conversation), most
+    first = len(conversation)
+    left = most
     for index in reversed(range(len(conversation))):  # `trim_messages` counts all, and more than once
         left -= estimate_tokens([conversation[index]], {})
         if left < 0:

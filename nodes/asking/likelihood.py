@@ -17,8 +17,12 @@ def lines(reply: AIMessage) -> list[tuple[str, float | None]]:
         shares[min(line, len(texts) - 1)].append(token)
         line += str(token.get("token")).count("\n")
     # Tokens with other line breaks than the text are those of something else, such as a thought before it.
-    likelihoods = [likelihood(share) if line == len(texts) - 1 else None for share in shares]
-    return [(text, likely) for text, likely in zip(texts, likelihoods, strict=True) if text.strip()]
+    are_of_text = line == len(texts) - 1
+    likely: list[tuple[str, float | None]] = []
+    for text, share in zip(texts, shares, strict=True):
+        if text.strip():
+            likely.append((text, likelihood(share) if are_of_text else None))
+    return likely
 
 
 def likelihood(tokens: Sequence[JsonMapping]) -> float | None:

@@ -47,7 +47,9 @@ class Ranking(NamedTuple):
         compared = [result for result in self.results if best in (result.first, result.second)]
         if not compared:
             return "no answers could be compared"
-        won = sum(result.share if result.first == best else 1 - result.share for result in compared)
+        won = 0.0
+        for result in compared:
+            won += result.share if result.first == best else 1 - result.share
         return f"it is preferred in {won:g} of its {pluralize(len(compared), 'comparison')}"
 
 
@@ -74,10 +76,12 @@ async def rank_by_pairs(
     """
 
     async def is_better(first: int, second: int) -> bool:
-        pair = enumerate((shown[first], shown[second]), 1)
-        candidates = "\n".join(around("candidate", text, number=number) for number, text in pair)
-        prompt = prompts.COMPARE.format_messages(task=task, request=request, material=material, candidates=candidates)
-        return bool((await ask(step, model, prompt, Comparison, judging=True)).better == 1)
+        pair = [around("candidate", shown[first], number=1), around("candidate", shown[second], number=2)]
+        prompt = prompts.COMPARE.format_messages(
+            task=task, request=request, material=material, candidates="\n".join(pair)
+        )
+        comparison = await ask(step, model, prompt, Comparison, judging=True)
+        return bool(comparison.better == 1)
 
     async def compare(first: int, second: int) -> float:
         """Compare two in both orders: a verdict that turns with the order is a draw."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from math import comb
 from typing import Any, NamedTuple
 
@@ -43,10 +44,11 @@ async def sample(
     """
     sizes = [count] if takes_n(model) else [1] * count
     options = seed_of(step, model) | options
-    batches = await at_once(
-        [request(model, prompt, step.meter, n=size, **seeded(options, index)) for index, size in enumerate(sizes)]
-    )
-    return [reply for batch in batches for reply in batch]
+    requests = [
+        request(model, prompt, step.meter, n=size, **seeded(options, index)) for index, size in enumerate(sizes)
+    ]
+    batches = await at_once(requests)
+    return list(chain.from_iterable(batches))
 
 
 async def sample_some(
@@ -69,7 +71,10 @@ async def sample_some(
     except (LimitReached, ModelFailed):
         if not sampled:
             raise
-    return [reply for index in sorted(sampled) for reply in sampled[index]]
+    replies: list[AIMessage] = []
+    for index in sorted(sampled):
+        replies += sampled[index]
+    return replies
 
 
 async def sample_each(
@@ -106,7 +111,8 @@ async def sample_each(
         step.meter.count(parse_failures=min(len(replies), size) - len(accepted))
         work = [follow(accepted)] if accepted else []
         if attempt < ATTEMPTS:
-            work += [ask(index, 1, attempt + 1) for index in range(start, start + size) if index not in accepted]
+            missing = [index for index in range(start, start + size) if index not in accepted]
+            work += [ask(index, 1, attempt + 1) for index in missing]
         await each_to_its_end(work)
 
     size = len(indexes) if takes_n(model) else 1
@@ -122,7 +128,8 @@ class Samples(NamedTuple):
 
 async def run_until(done: asyncio.Event, work: Awaitable[None]) -> None:
     """Await some work, and cancel what is left of it once it is done with."""
-    working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(done.wait())
+    working = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(done.wait())
     try:
         await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
         if working.done():

@@ -25,6 +25,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed, TooLong
 from reflective_agents.state.run import Compaction, RunState
 from reflective_agents.text.digest import digest
+from reflective_agents.text.joined import joined
 
 LAST_TURNS = 0.6
 """Share of what a compacted conversation may have for its last turns, which stay as they are; the summary has the
@@ -74,8 +75,10 @@ async def compact(
     before = state.get("compaction")
     messages = state["messages"]
     conversation = [_with_question(message, messages) for message in messages[: position_of_question(messages)]]
-    begins, keys = first_kept(messages, before), await asyncio.to_thread(beginnings, conversation, context, user)
-    if not begins and (compaction := find_summary(keys, conversation)):
+    begins = first_kept(messages, before)
+    keys = await asyncio.to_thread(beginnings, conversation, context, user)
+    compaction = None if begins else find_summary(keys, conversation)
+    if compaction:
         keep(compaction)
         await _tell(meter, state, conversation, compaction)
         return compaction
@@ -84,7 +87,8 @@ async def compact(
     earlier = before["summary"] if before and begins else ""
     if ends == begins and len(earlier.encode()) <= LONGEST_SUMMARY * length:
         return None
-    writer, made = Writer(context, meter, length), list[Compaction]()
+    writer = Writer(context, meter, length)
+    made: list[Compaction] = []
     async for part in writer.extend(earlier, conversation[begins:ends]):
         longer = await asyncio.to_thread(_compaction, conversation[: begins + part.messages], part.text)
         keep_summary(keys, longer, *made[-1:])
@@ -150,7 +154,9 @@ class Writer:
 
     def __init__(self, context: Context, meter: Meter, length: int) -> None:
         self._chat = model_for(context, context.summariser)
-        self._meter, self._length, self._share = meter, length, context.compact_share
+        self._meter = meter
+        self._length = length
+        self._share = context.compact_share
         self._answer = context.max_answer_tokens
         self.name = describe_model(self._chat)["model_name"]
         self.calls = 0
@@ -160,10 +166,14 @@ class Writer:
         read a turn to its end. The last one holds them all. Of more turns than the calls hold, the oldest are
         extracted."""
         part = self._part()
-        calls, spoken = self._affordable(part), sum(message.type != "system" for message in messages)
+        calls = self._affordable(part)
+        spoken = sum(message.type != "system" for message in messages)
         most = max(calls * int(_FILLED * part) - _TAGS * spoken, _SHORTEST * spoken)
         groups = await asyncio.to_thread(_groups, messages, most, part)
-        if early := [turn for group in groups[:-calls] for turn in group.turns]:
+        early: list[str] = []
+        for group in groups[:-calls]:
+            early += group.turns
+        if early:
             summary = await asyncio.to_thread(self._extract, summary, early)
         covered = 0
         for group in groups[-calls:]:
@@ -182,12 +192,14 @@ class Writer:
 
     def _affordable(self, part: int) -> int:
         """Return how many calls the share of the run holds; at least one is tried."""
-        prompt, meter = part + 2 * self._length, self._meter
-        calls = [float(meter.calls_left), meter.tokens_left / (prompt + self._answer)]
+        meter = self._meter
+        prompt = part + 2 * self._length
+        calls = min(meter.calls_left, meter.tokens_left / (prompt + self._answer))
         rates = rates_of(self._chat, meter.prices, prompt)
-        if meter.nano_left is not None and rates and (cost := rates.cost(prompt, self._answer)):
-            calls.append(meter.nano_left / cost)
-        return max(int(self._share * min(calls)), 1)
+        cost = rates.cost(prompt, self._answer) if rates else 0
+        if cost and meter.nano_left is not None:
+            calls = min(calls, meter.nano_left / cost)
+        return max(int(self._share * calls), 1)
 
     async def _extend(self, summary: str, turns: Sequence[str]) -> str:
         """Summarise in one call; in two, if its prompt is too long after all."""
@@ -205,8 +217,9 @@ class Writer:
         earlier = quoted("summary", summary) + "\n" if summary else ""
         prompt = prompts.SUMMARISE.format_messages(summary=earlier, turns="\n".join(turns), words=self._length // _WORD)
         self.calls += 1
-        text = (await request(self._chat, prompt, self._meter))[0].text.strip()
-        return shorten(text, LONGEST_SUMMARY * self._length) or await asyncio.to_thread(self._extract, summary, turns)
+        reply, *_ = await request(self._chat, prompt, self._meter)
+        text = shorten(reply.text.strip(), LONGEST_SUMMARY * self._length)
+        return text or await asyncio.to_thread(self._extract, summary, turns)
 
     def _extract(self, summary: str, turns: Sequence[str]) -> str:
         """Take the sentences that say most, where no model summarises."""
@@ -230,29 +243,36 @@ def _groups(messages: Sequence[AnyMessage], most: int, part: int) -> list[_Group
         cut = pieces(text, part - _TAGS) if text else ()
         read += [(index, quoted("turn", piece, by=messages[index].type)) for piece in cut]
     read = read or [(0, "")]
-    groups, count, covers = list[_Group](), 0, 0
+    groups: list[_Group] = []
+    count, covers = 0, 0
     for group in grouped([piece for _, piece in read], part):
         count += len(group)
         following = read[count][0] if count < len(read) else len(messages)
-        ends = (index for index in range(following, covers, -1) if ends_turn(messages, index))
-        covers = next(ends, covers)
+        for index in range(following, covers, -1):
+            if ends_turn(messages, index):
+                covers = index
+                break
         groups.append(_Group(group, covers))
     return groups
 
 
 def _text(message: AnyMessage) -> str:
     """Return what a message says, with the calls of tools, and without the list of its references: that is kept."""
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
-    text = split_references(message.text)[0] if isinstance(message, AIMessage) else message.text
-    shown = [f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})" for call in calls]
-    return "\n".join(filter(None, [text.strip(), *shown]))
+    if not isinstance(message, AIMessage):
+        return message.text.strip()
+    text, _ = split_references(message.text)
+    parts = [text.strip()]
+    for call in message.tool_calls:
+        args = json.dumps(call["args"], ensure_ascii=False)
+        parts.append(f"{call['name']}({args})")
+    return joined(parts)
 
 
 def shortened(texts: Sequence[str], most: int) -> list[str]:
     """Shorten the longest of several texts, all to the same length, so that together they have at most so many
     estimated tokens."""
-    left = 2 * most
-    longest, lengths = left, sorted(len(text.encode()) for text in texts)
+    left = longest = 2 * most
+    lengths = sorted(len(text.encode()) for text in texts)
     for index, length in enumerate(lengths):
         longest = left // (len(lengths) - index)
         if length > longest:
@@ -268,8 +288,10 @@ def shorten(text: str, size: int) -> str:
     data = text.encode()
     if len(data) <= size:
         return text
-    end = size // 3
-    return f"{data[: size - end].decode(errors='ignore')} ... {data[len(data) - end :].decode(errors='ignore')}"
+    kept = size // 3
+    beginning = data[: size - kept].decode(errors="ignore")
+    end = data[len(data) - kept :].decode(errors="ignore")
+    return f"{beginning} ... {end}"
 
 
 def pieces(text: str, most: int) -> Iterator[str]:
@@ -284,7 +306,8 @@ def pieces(text: str, most: int) -> Iterator[str]:
 
 def grouped(texts: Sequence[str], most: int) -> Iterator[list[str]]:
     """Put texts into groups, in order, of so many estimated tokens each, or of one text that has more."""
-    group, size = list[str](), 0
+    group: list[str] = []
+    size = 0
     for text in texts:
         length = len(text.encode()) // 2 + 1
         if group and size + length > most:

@@ -17,7 +17,8 @@ def task_prompt(environment: Environment, *, examples: Examples, request: str = 
         examples: Whether the environment's worked examples are shown, step by step; or others in their place.
         request: The task as it is shown: what is asked is no example.
     """
-    actions = f"{prompts.ACTIONS.format(actions=environment.actions)}. {environment.effects}".rstrip()
+    actions = prompts.ACTIONS.format(actions=environment.actions)
+    actions = f"{actions}. {environment.effects}".rstrip()
     return _join([*_task(environment), actions, *_example_texts(environment, examples, _steps, request)])
 
 
@@ -37,7 +38,7 @@ def _task(environment: Environment) -> list[str]:
 
 
 def _join(parts: list[str]) -> str:
-    return "".join(f"{part}\n" for part in parts) + "\n" if parts else ""
+    return "\n".join([*parts, "", ""]) if parts else ""
 
 
 def examples_text(examples: Examples) -> str:
@@ -83,4 +84,7 @@ def articles_text(world: State) -> str:
     """Return the articles that a task brings with it, as text; empty if there are none."""
     data = (world.get("task") or {}).get("data") or {}
     articles = data.get("supporting") or []
-    return "".join(f"{title}: {''.join(sentences)}\n\n" for title, sentences in articles)
+    text = ""
+    for title, sentences in articles:
+        text += f"{title}: {''.join(sentences)}\n\n"
+    return text

@@ -73,7 +73,9 @@ def conversation(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         part = [*group]
         if not is_work:
             shown += part
-        elif work := steps_text([*_in_pairs(part)]):
+            continue
+        work = steps_text([*_in_pairs(part)])
+        if work:
             done = material(prompts.DONE.format(work=work))
             done.id = part[-1].id  # by which a summary says what it covers
             done.additional_kwargs[AFTER_QUESTION] = not quoted.isdisjoint(map(_key, part))

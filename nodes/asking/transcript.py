@@ -61,7 +61,10 @@ def _escape_tags(text: str) -> str:
 def around(tag: str, parts: str, **attributes: object) -> str:
     """Put tags around what is quoted already."""
     # Attributes come from outside as well, such as the name of a tool.
-    names = "".join(f' {name}="{_NOT_IN_A_NAME.sub(" ", str(value))}"' for name, value in attributes.items())
+    names = ""
+    for name, value in attributes.items():
+        plain = _NOT_IN_A_NAME.sub(" ", str(value))
+        names += f' {name}="{plain}"'
     return f"<{tag}{names}>\n{parts}\n</{tag}>"
 
 
@@ -98,8 +101,10 @@ def in_other_words(request: str, text: str, instead: str) -> str:
 
 
 def _earlier_text(messages: Sequence[BaseMessage]) -> str:
-    shown = [message for message in without_lessons(messages) if message.text and not _is_inner(message)]
-    turns = [_turn_text(message) for message in shown]
+    turns: list[str] = []
+    for message in without_lessons(messages):
+        if message.text and not message.additional_kwargs.get(_INNER):
+            turns.append(_turn_text(message))
     return around("conversation", "\n".join(turns)) + "\n" if turns else ""
 
 
@@ -108,14 +113,11 @@ def without_lessons(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if not message.additional_kwargs.get(LESSONS)]
 
 
-def _is_inner(message: BaseMessage) -> bool:
-    return bool(message.additional_kwargs.get(_INNER))
-
-
 def _turn_text(message: BaseMessage) -> str:
-    shown_as_it_is = message.additional_kwargs.get(_QUOTED)
+    if message.additional_kwargs.get(_QUOTED):
+        return message.text
     speaker = _SPEAKERS.get(message.type, message.type)
-    return message.text if shown_as_it_is else f"{speaker}: {_escape_tags(message.text)}"
+    return f"{speaker}: {_escape_tags(message.text)}"
 
 
 def steps_text(messages: Sequence[BaseMessage]) -> str:
@@ -124,7 +126,8 @@ def steps_text(messages: Sequence[BaseMessage]) -> str:
     parts: list[str] = []
     waiting = deque(messages)
     while waiting:
-        message, replies = waiting.popleft(), list[ToolMessage]()
+        message = waiting.popleft()
+        replies: list[ToolMessage] = []
         while isinstance(message, AIMessage) and waiting and isinstance(waiting[0], ToolMessage):
             replies.append(cast(ToolMessage, waiting.popleft()))
         parts += _step_parts(message, replies)
@@ -138,13 +141,19 @@ def _step_parts(message: BaseMessage, replies: Sequence[ToolMessage]) -> list[st
         return [message.text]
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return [quoted("answer", message.text), *map(_observation, replies)]
-    parts, left = [quoted("thought", message.text)] if message.text else [], [*replies]
+    parts = [quoted("thought", message.text)] if message.text else []
+    left = [*replies]
     for call in [*message.tool_calls, *message.invalid_tool_calls]:
         # What cannot be read is a text already.
         args = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"], ensure_ascii=False)
         parts.append(quoted("action", f"{call['name']}({args})"))
-        parts += [_observation(reply) for reply in left if reply.tool_call_id == call["id"]]
-        left = [reply for reply in left if reply.tool_call_id != call["id"]]
+        others: list[ToolMessage] = []
+        for reply in left:
+            if reply.tool_call_id == call["id"]:
+                parts.append(_observation(reply))
+            else:
+                others.append(reply)
+        left = others
     return [*parts, *map(_observation, left)]
 
 

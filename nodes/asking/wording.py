@@ -57,14 +57,21 @@ class _Prompts(ModuleType):
 def templates() -> Mapping[str, Template]:
     """Return all templates by name, as they are shipped; without the parts that several of them are made of."""
     templates: dict[str, Template] = {}
+    owners = Counter[tuple[str, int]]()
     for module in _MODULES:
         loaded = import_module(f"{_PREFIX}{module}")
-        named = {name: value for name, value in vars(loaded).items() if name.isupper() and not name.startswith("_")}
-        templates |= {f"{module}.{name}": each for name, each in named.items() if isinstance(each, Template)}
+        for name, value in vars(loaded).items():
+            if name.isupper() and not name.startswith("_") and isinstance(value, Template):
+                templates[f"{module}.{name}"] = value
+                owners[name, id(value)] += 1
         sys.modules[loaded.__name__].__class__ = _Prompts
     # The same object under the same name in two modules is a part that both import.
-    owners = Counter((name.partition(".")[2], id(each)) for name, each in templates.items())
-    return {name: each for name, each in templates.items() if owners[name.partition(".")[2], id(each)] == 1}
+    own: dict[str, Template] = {}
+    for whole, template in templates.items():
+        _, _, name = whole.partition(".")
+        if owners[name, id(template)] == 1:
+            own[whole] = template
+    return own
 
 
 @contextmanager
@@ -102,7 +109,8 @@ def replacements(setting: JsonMapping | str) -> Mapping[str, Template]:
     Args:
         setting: Texts by the names of templates, or a folder with a file `<name>.txt` for each.
     """
-    texts = json.dumps(_read_folder(Path(setting)) if isinstance(setting, str) else setting, sort_keys=True)
+    given = _read_folder(Path(setting)) if isinstance(setting, str) else setting
+    texts = json.dumps(given, sort_keys=True)
     if len(texts) > LONGEST:
         raise BadPrompt(f"the prompts have {len(texts)} characters together; at most {LONGEST} can be read")
     return _parse(texts)
@@ -132,16 +140,18 @@ def _replacement(name: str, setting: Any) -> Template:
         close = similar_names(name, templates(), count=3, cutoff=0.3)
         raise BadPrompt(f"there is no prompt {name!r}; did you mean {', '.join(close) or 'another one'}?")
     try:
-        new, placeholders = _adapted(shipped, setting)
-        missing, unknown = placeholders[0] - placeholders[1], placeholders[1] - placeholders[0]
+        new, (needed, given) = _adapted(shipped, setting)
     except (ValueError, TypeError) as error:
         raise BadPrompt(
             f"the prompt {name} cannot be used ({error}); braces that are meant as such are doubled"
         ) from error
-    if missing or unknown:
-        lacks = [f"lacks {_in_braces(missing)}"] if missing else []
-        has = [f"has the unknown {_in_braces(unknown)}"] if unknown else []
-        raise BadPrompt(f"the prompt {name} {' and '.join([*lacks, *has])}")
+    problems: list[str] = []
+    if missing := needed - given:
+        problems.append(f"lacks {_in_braces(missing)}")
+    if unknown := given - needed:
+        problems.append(f"has the unknown {_in_braces(unknown)}")
+    if problems:
+        raise BadPrompt(f"the prompt {name} {' and '.join(problems)}")
     return new
 
 

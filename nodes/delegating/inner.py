@@ -23,14 +23,15 @@ def inner_settings(schema: type[C], step: Step[Context]) -> C:
         schema: The settings of the inner strategy.
         step: The node that runs it.
     """
-    context, spent = step.context, step.meter.usage["total_tokens"]
+    context = step.context
+    spent = step.meter.usage["total_tokens"]
     left = Allowance(
         max_model_calls=max(step.meter.calls_left, 1),
         max_total_tokens=max(context.max_total_tokens - spent, 1),
         max_seconds=max(step.meter.seconds_left, 0.001),
     )
-    if (nano := step.meter.nano_left) is not None:
-        left["max_cost"] = max(nano, 1) / NANO
+    if step.meter.nano_left is not None:
+        left["max_cost"] = max(step.meter.nano_left, 1) / NANO
     own: JsonMapping = {"experience": None, "answer_schema": None}
     return settings_for(schema, context, own, left, inherited=type(context).model_fields)
 

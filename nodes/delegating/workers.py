@@ -103,11 +103,8 @@ def branch(
 
     def decorate(function: Callable[[Assignment, C], Awaitable[Report]]) -> SyncAdapter[Assignment, Update]:
         async def work(sent: Assignment) -> Update:
-            context = (
-                (own_settings(get_runtime(schema).context, schema) or schema.ambient())
-                .resumed(sent["settings"])
-                .handed_on()
-            )
+            given = own_settings(get_runtime(schema).context, schema) or schema.ambient()
+            context = given.resumed(sent["settings"]).handed_on()
             check_caller(context, context.defaults)
             with use_prompts(context.prompts):
                 return {"reports": [await function(sent, context)]}
@@ -147,10 +144,14 @@ def hand_over(
         except LimitReached as reached:
             ended = stop_because(reached)
         else:
-            whole = [Task(**{**task, "messages": step.whole(task["messages"])}) for task in tasks]
-            shared = zip(whole, allowances, strict=False)
-            return {"goto": [Send(to, Assignment(**task, allowance=a, settings=settings)) for task, a in shared]}
+            return {"goto": [_send(to, step, *shared, settings) for shared in zip(tasks, allowances, strict=False)]}
     return ended
+
+
+def _send(to: str, step: Step[Context], task: Task, allowance: Allowance, settings: JsonObject) -> Send:
+    """Send a task to a worker, with whole texts of the user's: it shows them in part itself."""
+    whole = Task(**{**task, "messages": step.whole(task["messages"])})
+    return Send(to, Assignment(**whole, allowance=allowance, settings=settings))
 
 
 def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_kept: int) -> list[Allowance]:
@@ -162,8 +163,8 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
         LimitReached: if they do not suffice for even one.
     """
     step.meter.check()
-    context, spent = step.context, step.meter.usage["total_tokens"]
-    calls, tokens = step.meter.calls_left - calls_kept, context.max_total_tokens - spent - tokens_kept
+    calls = step.meter.calls_left - calls_kept
+    tokens = step.context.max_total_tokens - step.meter.usage["total_tokens"] - tokens_kept
     if calls < 1:
         raise LimitReached(step.meter.limit("max_model_calls", next_cost=1 + calls_kept))
     if tokens < least[0]:
@@ -182,7 +183,11 @@ def _shares(step: Step[Context], least: Sequence[int], calls_kept: int, tokens_k
     }
     if money is not None:
         shared["max_cost"] = money // width / NANO
-    return [{**shared, "max_model_calls": calls // width + (number < calls % width)} for number in range(width)]
+    allowances: list[Allowance] = []
+    for number in range(width):
+        spare = 1 if number < calls % width else 0
+        allowances.append({**shared, "max_model_calls": calls // width + spare})
+    return allowances
 
 
 def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
@@ -191,9 +196,11 @@ def _money(step: Step[Context], least: int, tokens_kept: int) -> int | None:
     Raises:
         LimitReached: if they are not enough for a call of `least` tokens.
     """
-    if (left := step.meter.nano_left) is None:
+    left = step.meter.nano_left
+    if left is None:
         return None
-    reserve, needed = price_of_call(step, tokens_kept), price_of_call(step, least)
+    reserve = price_of_call(step, tokens_kept)
+    needed = price_of_call(step, least)
     if left - reserve < max(needed, 1):
         raise LimitReached(step.meter.limit("max_cost", (needed + reserve) / NANO))
     return left - reserve
@@ -212,14 +219,16 @@ async def run_strategy(
         overrides: Settings of the worker, which take the place of those of the run.
     """
     # The answer of the run is held against its sources at the end: the passages of all reports are at hand there.
-    checked_later = {"verify_sources": False} if issubclass(settings_of(strategy), SourcedContext) else {}
-    own = {**checked_later, "seed": seed_of_part(context, sent["number"]), **(overrides or {})}
-    settings = settings_for(settings_of(strategy), context, own, sent["allowance"])
+    schema = settings_of(strategy)
+    own: JsonObject = {"verify_sources": False} if issubclass(schema, SourcedContext) else {}
+    own["seed"] = seed_of_part(context, sent["number"])
+    settings = settings_for(schema, context, own | dict(overrides or {}), sent["allowance"])
     result = await graph.ainvoke({"messages": sent["messages"]}, context=settings)
-    outcome, answer = result["outcome"], result["answer"]
-    searched = result["usage"]["tool_calls"] > 0 or holds_text(sent["messages"])
+    outcome = result["outcome"]
+    answer = result["answer"]
     if answer is None:
         return _report(sent, strategy, None, outcome, result["usage"])
+    searched = result["usage"]["tool_calls"] > 0 or holds_text(sent["messages"])
     checked = _with_sources(answer, sent, searched)
     report = _report(sent, strategy, checked.text, outcome, result["usage"])
     if checked.text == answer:
@@ -227,7 +236,8 @@ async def run_strategy(
     if checked.wrong:
         report["unfounded"] = checked.wrong
     cited = passages(observations_of_result(result), checked.references, checked.body)
-    if cited := cited | parts_of(sent["messages"], checked.references):
+    cited |= parts_of(sent["messages"], checked.references)
+    if cited:
         report["passages"] = cited
     return report
 
@@ -298,10 +308,12 @@ def settings_for(
     A limit among the overrides holds if it is the lower one.
     """
     shared = schema.model_fields.keys() & type(context).model_fields.keys() & set(inherited)
-    settings = {name: getattr(context, name) for name in shared} | dict(overrides or {})
+    settings = {name: getattr(context, name) for name in shared}
+    settings |= overrides or {}
     allowed: JsonObject = {**(allowance or {})}
-    limits = {name: min(settings.get(name) or most, most) for name, most in allowed.items()}
-    return schema.model_validate(settings | limits).handed_on()
+    for name, most in allowed.items():
+        settings[name] = min(settings.get(name) or most, most)
+    return schema.model_validate(settings).handed_on()
 
 
 async def check_worker(step: Step[Context], strategy: str, overrides: JsonMapping | None = None) -> None:

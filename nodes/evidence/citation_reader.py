@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from reflective_agents.nodes.answer_stream import Reader, Whole
 from reflective_agents.nodes.evidence.marks import replace_citations
 from reflective_agents.nodes.evidence.reference_list import LONGEST_HEADING, is_entry, is_heading, may_head_entries
-from reflective_agents.text.brackets import read_line, restart
+from reflective_agents.text.brackets import Mark, read_line, restart
 
 LONG_LINE = 500
 """Characters of a line from which on its beginning is dropped."""
@@ -26,7 +26,8 @@ class CitationReader:
     """
 
     def __init__(self, known: Collection[int], inner: Reader | None = None) -> None:
-        self._known, self._inner = {str(number) for number in known}, inner or Whole()
+        self._known = {str(number) for number in known}
+        self._inner = inner or Whole()
         self._line, self._shown, self._closer, self._read = "", 0, "", 0
         self._headings, self._is_first, self._ended = "", True, False
 
@@ -93,9 +94,12 @@ class CitationReader:
     def _checked(self, end: int) -> str:
         """Return what was not shown yet up to a place in the line, without citations of what was not shown."""
         begin = self._shown
-        among = [mark for mark in read_line(self._line, self._closer).marks if begin <= mark.begin < end]
-        among = [mark._replace(begin=mark.begin - begin, end=mark.end - begin) for mark in among]
+        among: list[Mark] = []
+        for mark in read_line(self._line, self._closer).marks:
+            if begin <= mark.begin < end:
+                among.append(mark._replace(begin=mark.begin - begin, end=mark.end - begin))
         return replace_citations(self._line[begin:end], self._known, self._keep, among)
 
     def _keep(self, names: Sequence[str]) -> list[str]:
-        return [*dict.fromkeys(name for name in names if name in self._known)]
+        known = [name for name in names if name in self._known]
+        return list(dict.fromkeys(known))

@@ -118,8 +118,12 @@ class _Check:
 
     def correct(self, names: Iterable[str]) -> list[str]:
         """Return the numbers of the sources that a citation names, and note them."""
-        numbers = [self._resolve(name) for name in names]
-        return [*dict.fromkeys(str(number) for number in numbers if number is not None)]
+        corrected: dict[str, None] = {}
+        for name in names:
+            number = self._resolve(name)
+            if number is not None:
+                corrected[str(number)] = None
+        return list(corrected)
 
     def _resolve(self, name: str) -> int | None:
         number = int(name) if name.isdecimal() else 0
@@ -144,5 +148,6 @@ def _unknown_addresses(text: str, material: str) -> list[str]:
 
 def says_nothing(text: str) -> bool:
     """Tell whether a critique says that there is nothing to criticise."""
+    words = " ".join(re.findall(r"\w+", text.casefold()))
     # "n a" is what is left of "N/A".
-    return " ".join(re.findall(r"\w+", text.casefold())) in {"", "none", "nothing", "nothing is missing", "n a", "no"}
+    return words in {"", "none", "nothing", "nothing is missing", "n a", "no"}

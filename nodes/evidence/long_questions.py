@@ -27,6 +27,7 @@ from reflective_agents.prompts import long_texts as prompts
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.run import LongText, S
+from reflective_agents.text.joined import joined
 
 MOST_CHARACTERS = 5_000_000
 """Characters of a message at most."""
@@ -97,8 +98,11 @@ def words_of(message: BaseMessage) -> str:
 
 def parts_of(messages: Sequence[AnyMessage], urls: Iterable[str]) -> dict[str, str]:
     """Return the parts of long messages that have these addresses, by address."""
-    texts = [_parts_of(message)[1] for message in messages if isinstance(message, HumanMessage) and is_long(message)]
-    by_url = {text_url(SCHEME, text): text for text in texts}
+    by_url: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, HumanMessage) and is_long(message):
+            _, text = _parts_of(message)
+            by_url[text_url(SCHEME, text)] = text
     parts: dict[str, str] = {}
     for url in urls:
         part = _PART.fullmatch(url)
@@ -125,9 +129,11 @@ def _in_part(message: AnyMessage, texts: LongTexts, most: int, *, refuses: bool)
     if refuses and not question:
         raise Misuse(prompts.NO_QUESTION.format(characters=size))
     url = text_url(SCHEME, text)
-    title = str(message.additional_kwargs.get(TITLE) or f"{' '.join(text[:40].split())} ...")
+    beginning = " ".join(text[:40].split())
+    title = str(message.additional_kwargs.get(TITLE) or f"{beginning} ...")
     texts.give(url, LongText(title=title, text=text), message.id)
-    about = (prompts.NAMED if is_text(message) else prompts.GIVEN).format(characters=len(text), url=url, title=title)
+    words = prompts.NAMED if is_text(message) else prompts.GIVEN
+    about = words.format(characters=len(text), url=url, title=title)
     return _showing(message, question, f"{question}\n\n{about}".strip())
 
 
@@ -164,8 +170,10 @@ def _parts_of(message: HumanMessage) -> tuple[str, str]:
     if isinstance(message.content, list):
         blocks = [block if isinstance(block, str) else str(block.get("text", "")) for block in message.content]
         short = [block for block in blocks if block.strip() and len(block) <= LONGEST_QUESTION]
-        if short and len("\n".join(short)) <= 2 * LONGEST_QUESTION:
-            return "\n".join(short), "\n".join(block for block in blocks if len(block) > LONGEST_QUESTION)
+        question = "\n".join(short)
+        if short and len(question) <= 2 * LONGEST_QUESTION:
+            long = [block for block in blocks if len(block) > LONGEST_QUESTION]
+            return question, "\n".join(long)
         return split_question("\n\n".join(blocks))
     return split_question(message.text)
 
@@ -178,10 +186,19 @@ def split_question(message: str) -> tuple[str, str]:
         The question, empty if there is none, and the rest.
     """
     text = message.strip()
-    first = next(filter(asks, [_first(text, edge) for edge in _EDGES]), "")
+    first = _question_among([_first(text, edge) for edge in _EDGES])
     rest = text[len(first) :]
-    last = next(filter(asks, [_last(rest, edge) for edge in _EDGES]), "")
-    return "\n".join(filter(None, [first.strip(), last.strip()])), text[len(first) : len(text) - len(last)].strip()
+    last = _question_among([_last(rest, edge) for edge in _EDGES])
+    rest = rest[: len(rest) - len(last)]
+    return joined([first.strip(), last.strip()]), rest.strip()
+
+
+def _question_among(paragraphs: Iterable[str]) -> str:
+    """Return the first that may be a question; empty if none may."""
+    for paragraph in paragraphs:
+        if asks(paragraph):
+            return paragraph
+    return ""
 
 
 def asks(paragraph: str) -> bool:

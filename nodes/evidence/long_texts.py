@@ -65,19 +65,21 @@ def longest_prompt(context: Context, known: int | None) -> float:
 def context_tokens_of(context: Context) -> int | None:
     """Return how many tokens the context of the run's model holds: as the settings say, or what is known of it."""
     chat = model_for(context, context.model)
-    sizes = (context.context_window, capabilities_of(chat).context_tokens)
-    return min((size for size in sizes if size), default=None)
+    known = filter(None, (context.context_window, capabilities_of(chat).context_tokens))
+    return min(known, default=None)
 
 
 def part_url(url: str, span: Span) -> str:
     """Return the address of a part of a text."""
-    return f"{url}{'&' if '#' in url else '#'}char={span.begin},{span.end}"
+    sign = "&" if "#" in url else "#"
+    return f"{url}{sign}char={span.begin},{span.end}"
 
 
 @lru_cache(maxsize=16)
 def text_url(scheme: str, text: str) -> str:
     """Return an address for a text that has none: the same for the same text."""
-    return f"{scheme}{blake2b(text.encode(errors='surrogatepass'), digest_size=4).hexdigest()}"
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=4)
+    return f"{scheme}{digest.hexdigest()}"
 
 
 class LongTexts:
@@ -103,29 +105,34 @@ class LongTexts:
 
     def as_messages(self, without: Container[str | None]) -> list[AnyMessage]:
         """Return the user's texts as messages that hold nothing else, but for those of some messages, by their ids."""
-        urls = [url for url, message in sorted(self._given.items()) if message not in without]
-        texts = (self._texts[url] for url in urls)
-        return [HumanMessage(each["text"], additional_kwargs={HOLDS: ALONE, TITLE: each["title"]}) for each in texts]
+        messages: list[AnyMessage] = []
+        for url, message in sorted(self._given.items()):
+            if message not in without:
+                text = self._texts[url]
+                kwargs = {HOLDS: ALONE, TITLE: text["title"]}
+                messages.append(HumanMessage(text["text"], additional_kwargs=kwargs))
+        return messages
 
     async def given_parts(self, query: str) -> list[JsonObject]:
         """Return what is shown of the user's texts within one share: their beginnings, and the passages that fit best.
         Of many texts no beginning is shown: their messages name them."""
         urls = sorted(self._given)
-        spans = {url: Span(0, len(self._texts[url]["text"])) for url in urls}
-        if sum(_bytes(self._texts[url]["text"]) + _OVERHEAD for url in urls) <= self.most_shown:
-            return [self._part(url, span) for url, span in spans.items()]
+        texts = {url: self._texts[url]["text"] for url in urls}
+        left = self.most_shown
+        if sum(_bytes(text) + _OVERHEAD for text in texts.values()) <= left:
+            return [self._part(url, Span(0, len(text))) for url, text in texts.items()]
         if len(urls) == 1:
-            return await self.parts(urls[0], query, self.most_shown)
-        each, left = self.most_shown // SHARE // len(urls), self.most_shown
+            return await self.parts(urls[0], query, left)
+        beginning = left // SHARE // len(urls)
         ends = dict.fromkeys(urls, 0)
         shown: dict[str, list[Span]] = {url: [] for url in urls}
-        if each >= LEAST_BEGINNING:
-            for url in urls:
-                ends[url] = len(_cut(self._texts[url]["text"], each))
+        if beginning >= LEAST_BEGINNING:
+            for url, text in texts.items():
+                ends[url] = len(_cut(text, beginning))
                 shown[url].append(Span(0, ends[url]))
-                left -= each + _OVERHEAD
+                left -= beginning + _OVERHEAD
         for url, span in await self._best_of(urls, query):
-            size = _bytes(self._texts[url]["text"][span.begin : span.end]) + _OVERHEAD
+            size = _bytes(texts[url][span.begin : span.end]) + _OVERHEAD
             if span.begin >= ends[url] and size <= left:
                 shown[url].append(span)
                 left -= size
@@ -138,11 +145,14 @@ class LongTexts:
 
     async def _best_of(self, urls: Iterable[str], query: str) -> list[tuple[str, Span]]:
         """Return the passages of texts that fit a query: those first that hold most of its words."""
-        terms, found = {*terms_of(query)}, list[tuple[int, int, str, Span]]()
+        terms = {*terms_of(query)}
+        found: list[tuple[int, int, str, Span]] = []
         for url in urls:
             text = self._texts[url]["text"]
-            for rank, span in enumerate(await asyncio.to_thread(_best, text, query, FOUND_AT_ONCE)):
-                found.append((-len(terms & {*words(text[span.begin : span.end])}), rank, url, span))
+            best = await asyncio.to_thread(_best, text, query, FOUND_AT_ONCE)
+            for rank, span in enumerate(best):
+                held = terms.intersection(words(text[span.begin : span.end]))
+                found.append((-len(held), rank, url, span))
         return [(url, span) for _, _, url, span in sorted(found)]
 
     @property
@@ -160,7 +170,8 @@ class LongTexts:
         """
         if sum(map(_size, replies)) <= LEAST_SHOWN:
             return [*replies]
-        left, fitting = self.most_shown, list[ToolMessage]()
+        left = self.most_shown
+        fitting: list[ToolMessage] = []
         for number, (reply, query) in enumerate(zip(replies, queries, strict=True)):
             share = max(left // (len(replies) - number), LEAST_SHOWN)
             fitting.append(await self._fit(reply, query, share))
@@ -183,10 +194,13 @@ class LongTexts:
     async def fit_results(self, results: Iterable[JsonMapping], query: str, share: int) -> list[JsonObject]:
         """Show results within a share of bytes: long ones in parts, and as many of the others as fit, at least one."""
         several = [*results]
-        each, left = max(share // max(len(several), 1), LEAST_SHOWN), share
-        shown = list[JsonObject]()
+        each = max(share // max(len(several), 1), LEAST_SHOWN)
+        left = share
+        shown: list[JsonObject] = []
         for result in several:
-            parts = [{**result}] if _bytes(result["content"]) <= each else await self._parts(result, query, each)
+            parts: list[JsonObject] = [{**result}]
+            if _bytes(result["content"]) > each:
+                parts = await self._parts(result, query, each)
             left -= sum(_bytes(part["content"]) + _OVERHEAD for part in parts)
             if shown and left < 0:
                 break
@@ -201,8 +215,10 @@ class LongTexts:
 
     async def _parts(self, result: JsonMapping, query: str, share: int) -> list[JsonObject]:
         """Keep a text, and return its beginning and the passages that fit."""
-        url, title, text = result["url"], str(result.get("title") or result["url"]), result["content"]
+        url = result["url"]
+        text = result["content"]
         if url not in self._texts or self._texts[url]["text"] != text:
+            title = str(result.get("title") or url)
             self._texts[url] = self.new[url] = LongText(title=title, text=text)
         return await self.parts(url, query, share)
 

@@ -37,7 +37,8 @@ async def look_up(
     Raises:
         LimitReached, ModelFailed: as `models.calls.request`.
     """
-    tools, found = tools_of_critic(step, run_id, given), list[str]()
+    tools = tools_of_critic(step, run_id, given)
+    found: list[str] = []
     messages: list[BaseMessage] = prompts.LOOK_UP.format_messages(material=material)
     for _ in range(LOOK_UPS):
         if not tools or step.meter.calls_left <= reserved:
@@ -62,7 +63,8 @@ def tools_of_critic(step: Step[Context], run_id: str, given: Sequence[Any]) -> l
         search = make_search(kind, corpus, timeout=step.context.call_timeout)
         if search:
             named.append(search_tool(cached(search, run_id) if run_id else search))
-    return list({tool.name: tool for tool in [*named, *own]}.values())
+    by_name = {tool.name: tool for tool in [*named, *own]}
+    return list(by_name.values())
 
 
 def _shown(answer: AnyMessage, wanted: dict[str | None, str]) -> str:

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from reflective_agents.text.brackets import Mark, marks
@@ -98,15 +97,16 @@ def cited_sentences(answer: str, known: Collection[int], letter: str = "") -> li
     blanked = list(answer)
     for mark in citing:
         blanked[mark.begin : mark.end] = " " * (mark.end - mark.begin)
-    sentences, rest = list[CitedSentence](), deque(citing)
+    sentences: list[CitedSentence] = []
+    rest = deque(citing)
     for begin, end in prose_spans("".join(blanked)):
-        inside = list[Mark]()
+        inside: list[Mark] = []
+        numbers: dict[int, None] = {}
         while rest and rest[0].begin < end:
             mark = rest.popleft()
             if mark.begin >= begin:  # code is no sentence
                 inside.append(mark)
-        named = chain.from_iterable(mark.names for mark in inside)
-        numbers = dict.fromkeys(names[name] for name in named if name in names)
+                numbers.update((names[name], None) for name in mark.names if name in names)
         if not numbers and is_heading(answer[begin:end]):
             continue
         sentences.append(CitedSentence(_without(answer, begin, end, inside), (*numbers,), begin, end))

@@ -96,8 +96,11 @@ def _split(answer: str) -> tuple[str, tuple[tuple[int, str], ...]]:
     begin = _list_begins(lines)
     if begin == len(lines):
         return answer, ()
-    entries = filter(None, map(_ENTRY.match, lines[begin:]))
-    return "\n".join(lines[:begin]).rstrip(), tuple((int(entry[1]), entry[2].rstrip(ENDS)) for entry in entries)
+    entries: list[tuple[int, str]] = []
+    for line in lines[begin:]:
+        if entry := _ENTRY.match(line):
+            entries.append((int(entry[1]), entry[2].rstrip(ENDS)))
+    return "\n".join(lines[:begin]).rstrip(), tuple(entries)
 
 
 def split_references(answer: str) -> tuple[str, dict[int, str]]:
@@ -112,9 +115,13 @@ def split_references(answer: str) -> tuple[str, dict[int, str]]:
 
 def _list_begins(lines: Sequence[str]) -> int:
     """Return the line of the heading, or else of the first of the entries that end the text; the end if none does."""
-    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
-    if headings := [number for number, line in enumerate(lines) if number > first and is_heading(line)]:
-        return headings[0]
+    written = [number for number, line in enumerate(lines) if line.strip()]
+    if not written:
+        return len(lines)
+    first, *others = written
+    for number in others:
+        if is_heading(lines[number]):
+            return number
     begin = len(lines)
     while begin and (not lines[begin - 1].strip() or is_entry(lines[begin - 1])):
         begin -= 1

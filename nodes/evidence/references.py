@@ -33,7 +33,8 @@ def number_together(
     numbers = {source.url: number for number, source in sources.items()}
     for answer in answers:
         titles = titles_in(answer)
-        for url in split_references(answer)[1].values():
+        _, listed = split_references(answer)
+        for url in listed.values():
             if url not in numbers:
                 numbers[url] = number = max(sources, default=0) + 1
                 sources[number] = Source(number, url, titles.get(url, ""))
@@ -80,19 +81,30 @@ def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, 
     """
     body, numbered = split_references(answer)
     listed = {str(number): url for number, url in numbered.items()}
-    right = {f"{MARK}{number}": url for number, url in enumerate(sources, 1)}
-    right |= {mark: url for mark, url in listed.items() if searched or url in sources}
-    if not listed and not searched:
-        right |= {str(number): url for number, url in enumerate(sources, 1)}
-    wrong = {f"[{mark}] {url}": None for mark, url in listed.items() if mark not in right}
+    right: dict[str, str] = {}
+    for number, url in enumerate(sources, 1):
+        right[f"{MARK}{number}"] = url
+        if not listed and not searched:
+            right[str(number)] = url
+    wrong: dict[str, None] = {}
+    for mark, url in listed.items():
+        if searched or url in sources:
+            right[mark] = url
+        else:
+            wrong[f"[{mark}] {url}"] = None
     order: dict[str, int] = {}
 
     def correct(marks: Sequence[str]) -> Sequence[str]:
         if searched and not any(mark in right or mark.startswith(MARK) for mark in marks):
             return marks  # checked before: it is none of its list, so it is text
-        wrong.update({f"[{mark}]": None for mark in marks if mark not in right and mark not in listed})
-        urls = [right[mark] for mark in marks if mark in right]
-        return [*dict.fromkeys(str(order.setdefault(url, len(order) + 1)) for url in urls)]
+        corrected: dict[str, None] = {}
+        for mark in marks:
+            if mark in right:
+                number = order.setdefault(right[mark], len(order) + 1)
+                corrected[str(number)] = None
+            elif mark not in listed:
+                wrong[f"[{mark}]"] = None
+        return list(corrected)
 
     text = replace_citations(body, {*right, *listed}, correct)
     urls = [*order] or [url for url in listed.values() if url in right.values()]  # what is only listed stays
@@ -133,8 +145,12 @@ def _renumbered(answer: str, numbers: Mapping[str, int], mark: str = "") -> str:
     def renumber(marks: Sequence[str]) -> Sequence[str]:
         if not new.keys() >= {*marks}:
             return marks
-        return [*dict.fromkeys(new[mark] for mark in marks)]
+        renamed = [new[mark] for mark in marks]
+        return list(dict.fromkeys(renamed))
 
     titles = titles_in(answer)
-    lines = dict.fromkeys(f"[{new[str(n)]}] {reference_line(url, titles.get(url, ''))}" for n, url in listed.items())
+    lines: dict[str, None] = {}
+    for number, url in listed.items():
+        line = reference_line(url, titles.get(url, ""))
+        lines[f"[{new[str(number)]}] {line}"] = None
     return with_list(replace_citations(body, new, renumber), lines)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -70,7 +69,8 @@ async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) ->
     step.meter.check()
     callers = calls_of_caller(message, tools)
     observations = results_of(callers)
-    ours = message.model_copy(update={"tool_calls": [call for call in message.tool_calls if call not in callers]})
+    others = [call for call in message.tool_calls if call not in callers]
+    ours = message.model_copy(update={"tool_calls": others})
     timeout = min(step.context.call_timeout, step.meter.seconds_left)
     observations += await run_tool_calls(ours, tools, timeout=timeout)
     wanted = {call["id"]: str(call["args"]) for call in message.tool_calls}
@@ -112,7 +112,9 @@ async def find(step: Step[SearchContext], run_id: str, queries: list[str]) -> tu
 
     batches = await at_once([run(query) for query in queries])
     share = step.texts.most_shown // len(queries)
-    fitting = [await step.texts.fit_found(*found, share) for found in zip(batches, queries, strict=True)]
-    unique = {(result["url"], result["content"]): result for result in chain.from_iterable(fitting)}
+    unique: dict[tuple[str, str], SearchResult] = {}
+    for batch, query in zip(batches, queries, strict=True):
+        for result in await step.texts.fit_found(batch, query, share):
+            unique[result["url"], result["content"]] = result
     # Sorted, since queries at once fail in an order that is another one each time.
     return list(unique.values()), sorted(problems)

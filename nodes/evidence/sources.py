@@ -5,6 +5,7 @@ source in all answers, whoever keeps the thread.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeGuard, TypeVar
@@ -17,6 +18,7 @@ from reflective_agents.prompts import search as prompts
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.excerpt import excerpt
+from reflective_agents.text.joined import joined
 
 M = TypeVar("M", bound=BaseMessage)
 PARTS = "parts"
@@ -43,7 +45,7 @@ class Source(NamedTuple):
     @property
     def quotable(self) -> str:
         """What can be quoted from it, with its title; empty where the model has read nothing of it."""
-        return "\n".join(filter(None, [self.title, *self.passages])) if self.passages else ""
+        return joined([self.title, *self.passages]) if self.passages else ""
 
 
 Sources = Mapping[int, Source]
@@ -60,47 +62,58 @@ def sources_of(texts: Sequence[str], earlier: Sources = NO_SOURCES) -> dict[int,
         texts: What tools have answered, in order.
         earlier: The sources of the thread before, which keep their numbers.
     """
-    results = [*all_results(texts)]
+    results = list(all_results(texts))
     titles = {source.url: source.title for source in earlier.values()} | _titles(results)
-    contents: dict[str, dict[str, None]] = {}
-    for result in results:
-        contents.setdefault(result["url"], {})[result["content"]] = None
+    contents = _contents(results)
     for source in earlier.values():
         if source.passages:
-            contents[source.url] = dict.fromkeys([*source.passages, *contents.get(source.url, ())])
-    return {
-        number: Source(number, url, titles.get(url, ""), (*contents.get(url, ()),))
-        for url, number in numbers_of(results, earlier).items()
-    }
+            contents[source.url] = list(dict.fromkeys([*source.passages, *contents.get(source.url, ())]))
+    sources: dict[int, Source] = {}
+    for url, number in numbers_of(results, earlier).items():
+        sources[number] = Source(number, url, titles.get(url, ""), tuple(contents.get(url, ())))
+    return sources
+
+
+def _contents(results: Iterable[JsonMapping]) -> dict[str, list[str]]:
+    """Return the different texts of results, by address."""
+    contents: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for result in results:
+        contents[result["url"]][result["content"]] = None
+    return {url: list(texts) for url, texts in contents.items()}
 
 
 def numbers_of(results: Iterable[JsonMapping], earlier: Sources = NO_SOURCES) -> dict[str, int]:
     """Return the numbers of results by address: new ones come after the greatest of `earlier`."""
     numbers = {source.url: number for number, source in earlier.items()}
-    new = dict.fromkeys(result["url"] for result in results if result["url"] not in numbers)
-    return numbers | {url: number for number, url in enumerate(new, max(numbers.values(), default=0) + 1)}
+    last = max(numbers.values(), default=0)
+    for result in results:
+        if result["url"] not in numbers:
+            last += 1
+            numbers[result["url"]] = last
+    return numbers
 
 
 def thread_sources(conversation: Iterable[BaseMessage]) -> dict[int, Source]:
     """Return the sources that the answers of a conversation list, and the parts of long texts that a question shows.
     Where a list gives the number of an earlier source to another one, that comes after the greatest."""
-    conversation, sources = [*conversation], dict[int, Source]()
+    sources: dict[int, Source] = {}
     urls = set[str]()
+    parts: list[JsonObject] = []
     for message in conversation:
+        parts += message.additional_kwargs.get(PARTS, ())
         for number, (url, title) in message.additional_kwargs.get(EARLIER, {}).items():
             sources[int(number)] = Source(int(number), url, title)
             urls.add(url)
         if not isinstance(message, AIMessage):
             continue
         text = message.text
-        entries = split_references(text)[1]
+        _, entries = split_references(text)
         titles = titles_in(text) if entries else {}
         for listed, url in entries.items():
             if url not in urls:
                 number = listed if listed and listed not in sources else max(sources, default=0) + 1
                 sources[number] = Source(number, url, titles.get(url, ""))
                 urls.add(url)
-    parts = [part for message in conversation for part in message.additional_kwargs.get(PARTS, ())]
     numbers = numbers_of(parts, sources)
     for part in parts:
         number = numbers[part["url"]]
@@ -123,7 +136,10 @@ def observations_of_steps(steps: Iterable[JsonMapping]) -> list[str]:
 
 def observations_on(path: Sequence[TreeNode]) -> list[str]:
     """Return the results of the tools on a path of a search tree."""
-    return observations(message for node in path for message in node["messages"])
+    found: list[str] = []
+    for node in path:
+        found += observations(node["messages"])
+    return found
 
 
 def observations_of_result(result: JsonMapping) -> list[str]:
@@ -135,19 +151,18 @@ def observations_of_result(result: JsonMapping) -> list[str]:
 def passages(texts: Iterable[str], urls: Container[str], answer: str) -> dict[str, str]:
     """Return what the results in observations say that have one of these addresses, by address; of a long one what
     bears on the answer that cites it."""
-    contents: dict[str, dict[str, None]] = {}
-    for result in all_results(texts):
-        if result["url"] in urls:
-            contents.setdefault(result["url"], {})[result["content"]] = None
-    return {url: excerpt("\n".join(parts), LONGEST_PASSAGE, answer) for url, parts in contents.items()}
+    cited = [result for result in all_results(texts) if result["url"] in urls]
+    return {url: excerpt("\n".join(parts), LONGEST_PASSAGE, answer) for url, parts in _contents(cited).items()}
 
 
 def _titles(results: Iterable[JsonMapping]) -> dict[str, str]:
     """Return the titles of results by address; without those that say no more than that."""
-    titles: dict[str, dict[str, None]] = {}
+    titles: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for result in results:
-        if isinstance(title := result.get("title"), str) and title.strip() and title.strip() not in result["url"]:
-            titles.setdefault(result["url"], {})[title.strip()] = None
+        given = result.get("title")
+        title = given.strip() if isinstance(given, str) else ""
+        if title and title not in result["url"]:
+            titles[result["url"]][title] = None
     return {url: _document_title(list(several)) for url, several in titles.items()}
 
 
@@ -160,15 +175,19 @@ def _document_title(titles: Sequence[str]) -> str:
 
 def all_results(texts: Iterable[str]) -> Iterator[JsonObject]:
     """Yield the search results in observations, in order."""
-    return (result for text in texts for result in results_in(text))
+    for text in texts:
+        yield from results_in(text)
 
 
 def results_in(observation: str) -> list[JsonObject]:
     """Return the search results that an observation holds: a JSON array of objects with an address and a text, or an
     object with such `results`."""
     value = _json(observation)
-    value = value.get("results") if isinstance(value, dict) else value
-    return [item for item in value if _is_result(item)] if isinstance(value, list) else []
+    if isinstance(value, dict):
+        value = value.get("results")
+    if not isinstance(value, list):
+        return []
+    return [item for item in value if _is_result(item)]
 
 
 def numbered(observation: str, before: Sequence[str], earlier: Sources = NO_SOURCES) -> str:
@@ -180,16 +199,19 @@ def numbered(observation: str, before: Sequence[str], earlier: Sources = NO_SOUR
         earlier: The sources of the thread before the question.
     """
     value = _json(observation)
-    results = [item for item in value if _is_result(item)] if isinstance(value, list) else []
-    if not isinstance(value, list) or not results or len(results) < len(value):
+    if not isinstance(value, list):
+        return observation
+    results = [item for item in value if _is_result(item)]
+    if not results or len(results) < len(value):
         return observation
     seen = {_key(result) for result in all_results(before)}
     numbers = numbers_of(all_results([*before, observation]), earlier)
     new = [with_number(result, numbers) for result in results if _key(result) not in seen]
     if new:
         return json.dumps(new, ensure_ascii=False)
-    again = sorted({numbers[result["url"]] for result in results})
-    return prompts.NOTHING_NEW.format(numbers=", ".join(f"[{number}]" for number in again))
+    again = {numbers[result["url"]] for result in results}
+    names = [f"[{number}]" for number in sorted(again)]
+    return prompts.NOTHING_NEW.format(numbers=", ".join(names))
 
 
 def without_repeats(observation: str, seen: dict[tuple[str, str], str], name: str) -> str:
@@ -212,7 +234,8 @@ def without_repeats(observation: str, seen: dict[tuple[str, str], str], name: st
 
 def with_number(result: JsonMapping, numbers: Mapping[str, int]) -> JsonObject:
     """Return a result with its number before everything else, and in place of any that it has."""
-    return {"number": numbers[result["url"]]} | {name: value for name, value in result.items() if name != "number"}
+    rest = {name: value for name, value in result.items() if name != "number"}
+    return {"number": numbers[result["url"]], **rest}
 
 
 def with_numbers(replies: Sequence[M], before: Sequence[str], earlier: Sources = NO_SOURCES) -> list[M]:

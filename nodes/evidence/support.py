@@ -7,13 +7,8 @@ asked, the form that the model fills in, and what follows from that. Pure functi
     support["answered"], unsupported(support), is_verified(support)
 """
 
-import re
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise
-from math import inf
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil, inf
 from typing import NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -22,13 +17,13 @@ from pydantic import BaseModel, Field
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.nodes.evidence.marks import cited_sentences
+from reflective_agents.nodes.evidence.quotations import missing_in, stands_in
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.prompts import support as prompts
 from reflective_agents.state.schemas import Truth, one_of
 from reflective_agents.state.support import Answered, Level, Support, SupportedSentence
 from reflective_agents.text.excerpt import excerpt
-from reflective_agents.text.normal import numbers, tidy
-from reflective_agents.text.words import STOPWORDS, count_words, cut
+from reflective_agents.text.words import count_words
 
 MOST_SENTENCES = 40
 """Sentences of an answer that can be checked in one form."""
@@ -44,20 +39,9 @@ LONGEST_PASSAGE = 8_000
 """Characters of one of them."""
 LONGEST_EXCERPT = 100
 """Characters of a sentence where it is named."""
-SAME_STEM = 4
-"""Letters at the beginning that two forms of a name share."""
-COMMON_WORDS, QUOTED_WORDS = 0.4, 0.8
-"""Shares of a sentence's words that a passage has: where both are of one thing in one language; where one is almost a
-quotation of the other."""
-
 Passages = Mapping[str, str]
 """What the model has read, by the marks that cite it, such as "1"; empty for what can support nothing: read for an
 earlier answer of the thread, and no longer at hand, or said by the assistant itself."""
-
-_FIGURE = re.compile(r"\d(?:[\d.,']*\d)?")
-# Python refuses to read numbers of more than 4,300 digits, and nobody writes one of more than twenty.
-_WHOLE_NUMBER = re.compile(r"(?<![.,'\d])\d{1,20}(?![.,']?\d)")
-_OMISSION = re.compile(r"\.{3,}|…+|\[\s*(?:\.{3}|…)\s*\]")
 
 
 class Sentence(NamedTuple):
@@ -98,14 +82,16 @@ def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
 
     Where they are too many for a check, code says nothing of them either.
     """
-    letter = "".join(filter(str.isalpha, next(iter(passages), "")))
+    first, *_ = passages or [""]
+    letter = "".join(filter(str.isalpha, first))
     known = [int(mark.removeprefix(letter)) for mark in passages]
-    sentences, cited = list[Sentence](), cited_sentences(answer, known, letter)
+    cited = cited_sentences(answer, known, letter)
+    sentences: list[Sentence] = []
     for number, (text, sources, begin, end) in enumerate(cited, 1):
         cites = tuple(f"{letter}{source}" for source in sources)
+        read = [passages[mark] for mark in cites if passages[mark]]
+        flags = missing_in(read, text) if read and len(cited) <= MOST_SENTENCES else []
         end = begin + len(answer[begin:end].rstrip())  # the blanks after it stay where it is written anew
-        shown = [passages[mark] for mark in cites if passages[mark]] if len(cited) <= MOST_SENTENCES else []
-        flags = missing_in(shown, text) if shown else []
         sentences.append(Sentence(number, text, cites, tuple(flags), begin, end))
     return sentences
 
@@ -113,93 +99,20 @@ def read_sentences(answer: str, passages: Passages) -> list[Sentence]:
 def flags_text(answer: str, passages: Passages) -> str:
     """Say which numbers and names of an answer's sentences stand in none of the passages that these cite, as a fact for
     its judge; empty if there are none."""
-    flagged = [sentence for sentence in read_sentences(answer, passages) if sentence.flags]
-    facts = [f'{", ".join(sentence.flags)} ("{sentence.text:.{LONGEST_EXCERPT}}")' for sentence in flagged]
+    facts: list[str] = []
+    for sentence in read_sentences(answer, passages):
+        if sentence.flags:
+            missing = ", ".join(sentence.flags)
+            facts.append(f'{missing} ("{sentence.text:.{LONGEST_EXCERPT}}")')
     return search_prompts.FLAGGED.format(facts="; ".join(facts)) if facts else ""
-
-
-def missing_in(passages: Sequence[str], sentence: str) -> list[str]:
-    """Return the numbers and names of a sentence that stand in none of some passages. They may still be right: rounded,
-    translated, or in another form."""
-    known, sentence = _contents((*passages,)), tidy(sentence)
-    return list(dict.fromkeys([*_missing_figures(known, sentence), *_missing_words(known, sentence)]))
-
-
-class _Contents(NamedTuple):
-    """What code looks up in passages: values, numbers as written, words, and how words begin."""
-
-    values: frozenset[Fraction]
-    figures: frozenset[str]
-    words: frozenset[str]
-    stems: frozenset[str]
-
-
-@lru_cache(maxsize=64)
-def _contents(passages: tuple[str, ...]) -> _Contents:
-    """Read passages, once for all sentences that cite them."""
-    text = tidy("\n".join(passages))
-    words = frozenset(cut(text.casefold()))
-    return _Contents(
-        # Also the digits in names such as A320, which are no numbers otherwise.
-        frozenset([*numbers(text), *map(Fraction, _WHOLE_NUMBER.findall(text))]),
-        frozenset(_without_groups(figure) for figure in _FIGURE.findall(text)),
-        words,
-        frozenset(word[:SAME_STEM] for word in words),
-    )
-
-
-def _missing_figures(known: _Contents, sentence: str) -> list[str]:
-    figures = _FIGURE.findall(sentence)
-    return [
-        each
-        for each in figures
-        if not known.values.issuperset(numbers(each)) and _without_groups(each) not in known.figures
-    ]
-
-
-def _without_groups(figure: str) -> str:
-    """Return a number without its separators of thousands, which are others in other languages."""
-    return re.sub(r"[.,'](?=\d{3}(?!\d))", "", figure)
-
-
-def _missing_words(known: _Contents, sentence: str) -> list[str]:
-    """Return the names that a text lacks, and what a sentence adds in one place to what is else a quotation of it.
-
-    Capitals are no sign of a name in German, there are none in Chinese, and a name may be translated: so a sentence
-    that shares few of its other words with the text is not compared.
-    """
-    words = cut(sentence)
-    plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
-    lacking = {word for word in plain if word.casefold() not in known.words}
-    shared = sum(word not in lacking for word in plain) / len(plain) if plain else 1
-    if shared < COMMON_WORDS:
-        return []
-    missing, added = _missing_names(words, known.stems), _runs(words, lacking)
-    return missing + added if len(added) == 1 and shared >= QUOTED_WORDS else missing
-
-
-def _missing_names(words: Sequence[str], stems: Collection[str]) -> list[str]:
-    """Return the words in capitals that others do not begin like; the first only as a part of a name of several, and
-    not a small word before one: "Only Kell Haven"."""
-    begin = 0 if len(words) > 1 and words[1][0].isupper() and words[0].casefold() not in STOPWORDS else 1
-    names = [word for word in words[begin:] if word[0].isupper() and len(word) > 1]
-    return [name for name in names if name.casefold()[:SAME_STEM] not in stems]
-
-
-def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
-    """Join the lacking words that follow each other; pieces of unspaced scripts overlap."""
-    runs: list[str] = []
-    for before, word in pairwise(["", *words]):
-        if word in lacking and before in lacking:
-            runs[-1] += word[-1] if runs[-1].endswith(word[:-1]) else f" {word}"
-        elif word in lacking:
-            runs.append(word)
-    return runs
 
 
 def cited_marks(sentences: Iterable[Sentence]) -> set[str]:
     """Return the marks of the sources that sentences cite."""
-    return set[str]().union(*(sentence.cites for sentence in sentences))
+    marks = set[str]()
+    for sentence in sentences:
+        marks.update(sentence.cites)
+    return marks
 
 
 def shown_passages(passages: Passages, sentences: Sequence[Sentence], most: int = MOST_CHARACTERS) -> dict[str, str]:
@@ -210,9 +123,9 @@ def shown_passages(passages: Passages, sentences: Sequence[Sentence], most: int 
     shown: dict[str, str] = {}
     left = most
     for mark in sorted(passages, key=lambda mark: mark not in cited):
-        text = excerpt(passages[mark], min(LONGEST_PASSAGE, left), wanted)
-        shown |= {mark: text} if text else {}
-        left -= len(text)
+        if text := excerpt(passages[mark], min(LONGEST_PASSAGE, left), wanted):
+            shown[mark] = text
+            left -= len(text)
     return {mark: shown[mark] for mark in passages if mark in shown}
 
 
@@ -249,10 +162,9 @@ def revision_prompt(
         longest: Most estimated tokens of the prompt, to which passages are left out.
     """
     shown = "\n".join(map(_shown, sentences))
-    wrong = [
-        f"{sentence.number}: {prompts.FAULTS[assessed['support']]}"
-        for sentence, assessed in to_revise(sentences, support, passages)
-    ]
+    wrong: list[str] = []
+    for sentence, assessed in to_revise(sentences, support, passages):
+        wrong.append(f"{sentence.number}: {prompts.FAULTS[assessed['support']]}")
 
     def build(most: int) -> list[BaseMessage]:
         return prompts.REVISE.format_messages(
@@ -332,25 +244,9 @@ def _is_read(sentence: Sentence, passages: Passages) -> bool:
 
 def _is_quoted(sentence: Sentence, words: str, passages: Passages) -> bool:
     """Tell whether words stand in the passages that a sentence cites, and are enough to state it."""
-    enough = min(FEWEST_WORDS, -(-count_words(sentence.text) // 3))
-    return count_words(words) >= enough and stands_in([passages[mark] for mark in sentence.cites], words)
-
-
-def stands_in(passages: Sequence[str], words: str) -> bool:
-    """Tell whether quoted words stand in passages; case, blanks, punctuation and what was left out do not count."""
-    folded = [_letters(passage) for passage in passages]
-    parts = [*filter(None, map(_letters, _OMISSION.split(words)))]
-
-    def stands(part: str) -> bool:
-        return any(part in passage for passage in folded)
-
-    return bool(parts) and all(map(stands, parts))
-
-
-@lru_cache(maxsize=64)
-def _letters(text: str) -> str:
-    """Fold a text, a passage once for all sentences that cite it."""
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+    enough = min(FEWEST_WORDS, ceil(count_words(sentence.text) / 3))
+    cited = [passages[mark] for mark in sentence.cites]
+    return count_words(words) >= enough and stands_in(cited, words)
 
 
 def unsupported(support: Support) -> list[SupportedSentence]:
@@ -362,11 +258,12 @@ def to_revise(
     sentences: Sequence[Sentence], support: Support, passages: Passages
 ) -> list[tuple[Sentence, SupportedSentence]]:
     """Return the sentences that are not supported, with what was found; without those that nobody can check."""
-    return [
-        (sentence, assessed)
-        for sentence, assessed in zip(sentences, support["sentences"], strict=True)
-        if assessed in unsupported(support) and _is_read(sentence, passages)
-    ]
+    missing = unsupported(support)
+    pairs: list[tuple[Sentence, SupportedSentence]] = []
+    for sentence, assessed in zip(sentences, support["sentences"], strict=True):
+        if assessed in missing and _is_read(sentence, passages):
+            pairs.append((sentence, assessed))
+    return pairs
 
 
 def is_verified(support: Support) -> bool:

@@ -113,12 +113,14 @@ async def verify(
         evidence: What it rests on.
     """
     try:
-        body, passages = split_references(answer.text)[0], evidence.passages
+        body, _ = split_references(answer.text)
         support = await _check(state, step, body, evidence)
     except (LimitReached, ModelFailed) as error:
         return answer, _left_out(step, str(error))
     may_revise = evidence.revisable and not was_streamed(answer) and step.meter.calls_left >= REVISION_CALLS
-    if support["left_out"] or not may_revise or not to_revise(read_sentences(body, passages), support, passages):
+    if support["left_out"] or not may_revise:
+        return answer, support
+    if not to_revise(read_sentences(body, evidence.passages), support, evidence.passages):
         return answer, support
     try:
         revised = await _revise(state, step, body, support, evidence)
@@ -157,8 +159,8 @@ async def _check(state: RunState, step: Step[Context], body: str, evidence: Evid
 
 
 def _checker(step: Step[Context]) -> Model:
-    context = step.context
-    return (context.judge_model if isinstance(context, SourcedContext) else None) or context.model
+    judge = step.context.judge_model if isinstance(step.context, SourcedContext) else None
+    return judge or step.context.model
 
 
 def _longest(step: Step[Context], model: Model) -> float:
@@ -196,7 +198,8 @@ def _replaced(body: str, sentences: Sequence[Sentence], texts: dict[int, str]) -
     # From the end, so that the places of the sentences before stay right.
     for sentence in reversed(sentences):
         text = texts[sentence.number].strip()
-        before, after = body[: sentence.begin], body[sentence.end :]
+        before = body[: sentence.begin]
+        after = body[sentence.end :]
         body = f"{before}{text}{after}" if text else f"{before.rstrip(' ')} {after.lstrip(' ')}"
     return body.strip()
 
@@ -204,8 +207,10 @@ def _replaced(body: str, sentences: Sequence[Sentence], texts: dict[int, str]) -
 def without_unsupported(answer: str, support: Support, evidence: Evidence) -> str:
     """Return an answer without the sentences that its sources do not support, as its check names them."""
     sentences = read_sentences(answer, evidence.passages) if support["sentences"] else []
-    checked = zip(sentences, support["sentences"], strict=True)
-    refused = [sentence for sentence, assessed in checked if assessed in unsupported(support)]
+    missing = unsupported(support)
+    refused = [
+        sentence for sentence, assessed in zip(sentences, support["sentences"], strict=True) if assessed in missing
+    ]
     return _replaced(answer, refused, {sentence.number: "" for sentence in refused})
 
 
@@ -228,8 +233,10 @@ def support_text(support: Support) -> str:
     missing = unsupported(support)
     if missing:
         return f"its sources do not fully support {len(missing)} of {facts}: {_named(missing)}"
+    if support["answered"] == "no":
+        return ""
     supported = f"its sources support what it states: {facts}"
-    return {"yes": supported, "partly": f"{supported}; it answers in part", "no": ""}[support["answered"] or "yes"]
+    return f"{supported}; it answers in part" if support["answered"] == "partly" else supported
 
 
 def _named(sentences: Sequence[SupportedSentence]) -> str:
@@ -242,8 +249,11 @@ def with_cited_parts(
 ) -> tuple[AIMessage, Evidence]:
     """Return an answer with the list of the parts of the user's texts that it cites, and what it rests on."""
     sources = thread_sources(conversation)
-    if not any(source.passages for source in sources.values()) or split_references(answer.text)[1]:
+    _, references = split_references(answer.text)
+    if references or not any(source.passages for source in sources.values()):
         return answer, evidence
-    text = resolve(answer.text, sources, "\n".join(message.text for message in conversation), streamed=True).text
-    changed = answer if text == answer.text else answer.model_copy(update={"content": text, "id": None})
-    return changed, evidence if evidence.sources else Evidence(sources)
+    material = "\n".join(message.text for message in conversation)
+    text = resolve(answer.text, sources, material, streamed=True).text
+    if text != answer.text:
+        answer = answer.model_copy(update={"content": text, "id": None})
+    return answer, evidence if evidence.sources else Evidence(sources)

@@ -22,8 +22,12 @@ def attempts_text(state: RunState) -> str:
     middle is left out. Tasks, which may hold right answers, are passed over."""
     own = own_channels(state)
     share = LONGEST // max(len(own), 1)
-    texts = {name: _shortened([*islice(_pieces(value), MOST_PIECES)], share) for name, value in own.items()}
-    return "\n".join(quoted("attempt", text, of=name) for name, text in texts.items() if text)
+    attempts: list[str] = []
+    for name, value in own.items():
+        pieces = [*islice(_pieces(value), MOST_PIECES)]
+        if text := _shortened(pieces, share):
+            attempts.append(quoted("attempt", text, of=name))
+    return "\n".join(attempts)
 
 
 def own_channels(state: RunState) -> dict[str, Any]:
@@ -32,7 +36,9 @@ def own_channels(state: RunState) -> dict[str, Any]:
 
 
 def _shortened(pieces: list[str], most: int) -> str:
-    start, end, left = list[str](), list[str](), most
+    start: list[str] = []
+    end: list[str] = []
+    left = most
     while pieces and left > 0:
         if len(start) <= len(end):
             piece = pieces.pop(0)[:LONGEST_PIECE]

@@ -26,7 +26,8 @@ async def curate(items: "Items", run: str, drawn: DrawnItem, known: Sequence[Ite
     Returns:
         The id of the item that holds it.
     """
-    now, own = time.time(), memory_id(f"item {run}")
+    now = time.time()
+    own = memory_id(f"item {run}")
     other = known[drawn.known - 1] if 0 < drawn.known <= len(known) else None
     if await items.get([own]):
         await _contest(items, run, drawn, own, other)  # a kill may have come between the item and its mark
@@ -60,8 +61,11 @@ def _with_advice(advice: str, known: Sequence[Item]) -> Item | None:
 async def _contest(items: "Items", run: str, drawn: DrawnItem, own: str, other: Item | None) -> None:
     """Mark a new item and the one that it contradicts, if it does."""
     if other and other["id"] != own and drawn.relation == "contradicts":
-        pair, now = {own: other["id"], other["id"]: own}, time.time()
-        events = {each: Event(what="contradicted", at=now, by=by) for each, by in pair.items()}
+        now = time.time()
+        events = {
+            own: Event(what="contradicted", at=now, by=other["id"]),
+            other["id"]: Event(what="contradicted", at=now, by=own),
+        }
         await items.record(f"{run} contradicted", events)
 
 
@@ -73,5 +77,7 @@ async def _count(items: "Items", run: str, item: Item, now: float) -> None:
 
 async def confirm(items: "Items", run: str, winner: Item, now: float) -> None:
     """Confirm an item, which refutes what contradicts it."""
-    lost = {other["id"]: Event(what="refuted", at=now, by=winner["id"]) for other in await items.get(winner["against"])}
-    await items.record(f"{run} confirmed", {winner["id"]: Event(what="confirmed", at=now), **lost})
+    events = {winner["id"]: Event(what="confirmed", at=now)}
+    for other in await items.get(winner["against"]):
+        events[other["id"]] = Event(what="refuted", at=now, by=winner["id"])
+    await items.record(f"{run} confirmed", events)

@@ -75,8 +75,10 @@ def _is_graded(value: Any) -> bool:
     entries = value if isinstance(value, list) else [value]
     if isinstance(value, Mapping):
         entries = [*value.values()]
-    graded = [entry for entry in entries if isinstance(entry, Mapping)]
-    return any(entry.get("score") is not None or entry.get("reward") is not None for entry in graded)
+    for entry in entries:
+        if isinstance(entry, Mapping) and (entry.get("score") is not None or entry.get("reward") is not None):
+            return True
+    return False
 
 
 async def _count(items: "Items", run: str, shown: Sequence[Item], verdict: ItemKind | None) -> None:
@@ -85,7 +87,8 @@ async def _count(items: "Items", run: str, shown: Sequence[Item], verdict: ItemK
     now = time.time()
     solved = None if verdict is None else verdict == "success"
     if shown:
-        await items.record(f"{run} shown", {item["id"]: Event(what="shown", at=now, solved=solved) for item in shown})
+        events = {item["id"]: Event(what="shown", at=now, solved=solved) for item in shown}
+        await items.record(f"{run} shown", events)
     ids = {item["id"] for item in shown}
     for item in shown:
         if solved and item["status"] == "contested" and ids.isdisjoint(item["against"]):
@@ -106,9 +109,11 @@ async def _learn(
     task = words_of(state["messages"][-1])[:LONGEST_TASK]
     near = await items.nearest(task, LOOKED_AT + len(shown))
     ids = {item["id"] for item in shown}
-    known = [*shown, *(item for item in near if item["id"] not in ids)]
+    known = [*shown]
+    known += [item for item in near if item["id"] not in ids]
+    words = {"success": prompts.SOLVED, "failure": prompts.FAILED, None: prompts.UNVERIFIED}
     prompt = prompts.DRAW.format_messages(
-        verdict={"success": prompts.SOLVED, "failure": prompts.FAILED, None: prompts.UNVERIFIED}[verdict],
+        verdict=words[verdict],
         request=quoted("request", task),
         attempts=around("trajectory", attempts_text(state)),
         answer=quoted("answer", answer[:LONGEST_TASK]),
@@ -127,9 +132,10 @@ async def _learn(
 
 
 def _known_text(known: Sequence[Item], shown: int) -> str:
-    numbered = enumerate(known, 1)
-    was_shown = ["yes"] * shown + ["no"] * len(known)
-    lines = [quoted("lesson", item_text(item), number=n, shown=was_shown[n - 1]) for n, item in numbered]
+    lines: list[str] = []
+    for number, item in enumerate(known, 1):
+        was_shown = "yes" if number <= shown else "no"
+        lines.append(quoted("lesson", item_text(item), number=number, shown=was_shown))
     return "\n".join(lines) or prompts.NONE_KNOWN
 
 

@@ -27,10 +27,10 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
         if earlier:
             parts.append(f"\n\n{recalled_text(earlier)}")
-        lines = "\n".join(f"- {' '.join(lesson.split())}" for lesson in reflections)
-        words = own_prompts.LESSONS if any(trial.get("unsure") for trial in trials) else prompts.LESSONS
-        if lines:
-            parts.append(words.format(lessons=lines))
+        if reflections:
+            lines = [f"- {' '.join(lesson.split())}" for lesson in reflections]
+            words = own_prompts.LESSONS if any(trial.get("unsure") for trial in trials) else prompts.LESSONS
+            parts.append(words.format(lessons="\n".join(lines)))
     if trials and context.reflection in ("last_attempt", "last_attempt_and_reflexion"):
         words = own_prompts.LAST_ATTEMPT if trials[-1].get("unsure") else prompts.LAST_ATTEMPT
         parts.append(words.format(attempt=trials[-1]["attempt"]))
@@ -39,7 +39,8 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
 
 def recalled_text(lessons: Sequence[str]) -> str:
     """Quote lessons of earlier runs for a prompt."""
-    return experience.RECALLED.format(lessons="\n".join(quoted("lesson", lesson) for lesson in lessons))
+    shown = [quoted("lesson", lesson) for lesson in lessons]
+    return experience.RECALLED.format(lessons="\n".join(shown))
 
 
 def with_lessons(state: S) -> S:

@@ -54,8 +54,9 @@ async def recall(step: Step[Context], question: str) -> tuple[list[str], list[Sh
 
 async def _applying(step: Step[Context], question: str, near: Sequence[Item]) -> list[Item]:
     """Ask which items apply to a question, by their conditions alone."""
-    numbered = enumerate(near, 1)
-    conditions = [quoted("lesson", f"applies when: {item['applies_when']}", number=n) for n, item in numbered]
+    conditions: list[str] = []
+    for number, item in enumerate(near, 1):
+        conditions.append(quoted("lesson", f"applies when: {item['applies_when']}", number=number))
     prompt = prompts.APPLIES.format_messages(request=quoted("request", question), items="\n".join(conditions))
     reply = await ask(step, model_for_lessons(step), prompt, Applying)
     return [item for number, item in enumerate(near, 1) if number in reply.applies]
@@ -64,9 +65,11 @@ async def _applying(step: Step[Context], question: str, near: Sequence[Item]) ->
 def _within_share(step: Step[Context], items: Sequence[Item]) -> list[Item]:
     """Return the items that fit into their share of the model's context, the first ones first."""
     tokens = context_of(model_of(step, step.context.model), step.meter) or USUAL_CONTEXT
-    left, within = CHARACTERS * SHARE * tokens, list[Item]()
+    left = CHARACTERS * SHARE * tokens
+    within: list[Item] = []
     for item in items:
-        if (length := len(item_text(item))) <= left:
+        length = len(item_text(item))
+        if length <= left:
             left -= length
             within.append(item)
     return within

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import BaseMessage
@@ -64,7 +64,8 @@ def store_of_process() -> BaseStore:
 
 def memories_text(memories: Sequence[Memory], clock: Clock | None = None) -> str:
     """Quote memories for a prompt, numbered from 1; a clock adds when each was made, and when it was superseded."""
-    return "\n".join(memory_text(memory, number, clock) for number, memory in enumerate(memories, 1))
+    texts = [memory_text(memory, number, clock) for number, memory in enumerate(memories, 1)]
+    return "\n".join(texts)
 
 
 def memory_text(memory: Memory, number: int | str, clock: Clock | None = None) -> str:
@@ -77,6 +78,13 @@ def memory_text(memory: Memory, number: int | str, clock: Clock | None = None) -
         if "until" in memory:
             attributes["superseded"] = clock(memory["until"])
     return quoted("memory", memory["text"], **attributes)
+
+
+class _Question(NamedTuple):
+    """A question about what has happened lately, and the memories that answer it."""
+
+    text: str
+    memories: list[Memory]
 
 
 async def reflect(
@@ -121,33 +129,43 @@ async def reflect(
     pending = await stream.pending()
     if not is_due(pending, threshold):
         return []
-    recent = [memory for memory in await stream.latest(2 * RECENT) if counts(memory)][-RECENT:]
-    questions, found = [prompts.OVERALL], [recent]
+    latest = await stream.latest(2 * RECENT)
+    recent = [memory for memory in latest if counts(memory)][-RECENT:]
+    questions = [_Question(prompts.OVERALL, recent)]
     if len(recent) > SHOWN or ranking.as_published:
-        questions = (await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)).questions
-        found = []
+        form = await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)
+        questions = []
         # One after the other, since what one question finds counts as accessed for the next.
-        for question in questions:
+        for question in form.questions:
             best = await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking)
-            found.append([scored.memory for scored in best if counts(scored.memory)])
+            found = [scored.memory for scored in best if counts(scored.memory)]
+            questions.append(_Question(question, found))
 
-    async def conclude(number: int, question: str) -> CheckedInsights:
-        shown = sorted(found[number], key=lambda memory: memory["created"])
-        prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question))
+    async def conclude(number: int, question: _Question) -> CheckedInsights:
+        shown = sorted(question.memories, key=lambda memory: memory["created"])
+        prompt = _prompt(prompts.CONCLUDE, identity, shown, clock, question=quoted("question", question.text))
         reply = await ask(step, model, prompt, Insights)
         return check_insights(reply, shown, key=f"reflection {stream.owner} {pending.latest.id} {number}", now=now)
 
     batches = await at_once([conclude(number, question) for number, question in enumerate(questions)])
-    insights = [insight for batch in batches for insight in batch.insights]
+    insights: list[Memory] = []
+    refused: list[str] = []
+    for batch in batches:
+        insights += batch.insights
+        refused += batch.refused
     if not ranking.as_published:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
-    refused = [text for batch in batches for text in batch.refused]
     for text in refused:
         step.meter.count(parse_failures=1)
         step.emit("refused_insight", insight=text, problem="it names none of the memories that were shown")
-    counted = {"insights": len(insights), "refused": len(refused)}
-    step.emit("reflected", importance=pending.importance, questions=questions, **counted)
+    step.emit(
+        "reflected",
+        importance=pending.importance,
+        questions=[question.text for question in questions],
+        insights=len(insights),
+        refused=len(refused),
+    )
     return await stream.get(insight["id"] for insight in insights)
 
 

@@ -23,13 +23,16 @@ async def verify(_: Step[Context], verifier: Function, case: Case) -> Finding:
     Raises:
         NoVerdict: if it raises, or returns what is no verdict.
     """
-    function, given = verifier.function, [*case][: arguments(verifier.function)]
+    function = verifier.function
+    given = [*case][: arguments(function)]
     try:
         reply: object = function(*given) if _awaits(function) else await in_thread(lambda: function(*given))
-        return read_reply(await reply if inspect.isawaitable(reply) else reply)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        return read_reply(reply)
     except (GraphBubbleUp, NoVerdict):  # the former is how `interrupt()` pauses a run
         raise
-    except (Exception, SystemExit) as error:  # whatever the code of others raises is no verdict
+    except (Exception, SystemExit) as error:  # the code is the user's, and may raise anything
         raise NoVerdict(f"it raises {type(error).__name__}: {redacted(str(error)[:300])}") from error
 
 
@@ -39,15 +42,21 @@ def _awaits(function: Callable[..., Any]) -> bool:
 
 def in_thread(function: Callable[[], Any]) -> Awaitable[Any]:
     """Call a function in a thread that nobody waits for at the end of the process: it may hang for ever."""
-    loop, context = asyncio.get_running_loop(), copy_context()
+    loop = asyncio.get_running_loop()
+    context = copy_context()
     future: asyncio.Future[Any] = loop.create_future()
 
     def settle(result: Any, error: BaseException | None) -> None:
-        if not future.done():
-            future.set_result(result) if error is None else future.set_exception(error)
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
 
     def run() -> None:
-        result, error = None, None
+        result: Any = None
+        error: BaseException | None = None
         try:
             result = context.run(function)
         except BaseException as raised:  # noqa: BLE001 - it is raised where the function is awaited

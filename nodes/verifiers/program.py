@@ -39,9 +39,13 @@ async def check_program(form: Form) -> None:
 
 async def tests(step: Step[Context], verifier: ProgramTests, case: Case) -> Finding:
     """Run the tests of the program in an answer. The score is the share that passes."""
-    program, name = find_program(case.answer, verifier.entry_point), verifier.entry_point
-    report = await run_tests(program, await _texts_of(verifier), name, timeout=_seconds(step, SECONDS_A_TEST))
-    failed = [f"{_last_line(found.test)} # output: {found.output}" for found in report.cases if not found.passed]
+    program = find_program(case.answer, verifier.entry_point)
+    texts = await _texts_of(verifier)
+    report = await run_tests(program, texts, verifier.entry_point, timeout=_seconds(step, SECONDS_A_TEST))
+    failed: list[str] = []
+    for found in report.cases:
+        if not found.passed:
+            failed.append(f"{_last_line(found.test)} # output: {found.output}")
     feedback = "\n".join(["Tests failed:", *failed[:SHOWN]]) if failed else ""
     return Finding(report.fraction, bounded(feedback))
 
@@ -53,12 +57,14 @@ async def command(step: Step[Context], verifier: Command, case: Case) -> Finding
         NoVerdict: if it runs out of time, or Python ends with an error.
     """
     path, *_ = verifier.command
-    program = f"import sys\nsys.argv = {verifier.command!r}\nexec(compile({await _read(path)!r}, {path!r}, 'exec'))"
+    text = await _read(path)
+    program = f"import sys\nsys.argv = {verifier.command!r}\nexec(compile({text!r}, {path!r}, 'exec'))"
     result = await run_program(program, case.answer, timeout=_seconds(step, step.meter.seconds_left))
     if result.timed_out:
         raise NoVerdict("it runs out of time")
     if result.exit_code and result.exit_code > KILLED:
-        raise NoVerdict(f"it is killed: {result.stderr.strip()[-300:] or f'signal {result.exit_code - KILLED}'}")
+        signal = f"signal {result.exit_code - KILLED}"
+        raise NoVerdict(f"it is killed: {result.stderr.strip()[-300:] or signal}")
     if result.exit_code and "Traceback (most recent call last)" in result.stderr:
         raise NoVerdict(f"it raises {result.stderr.strip().splitlines()[-1][:300]}")
     accepted = result.exit_code == 0

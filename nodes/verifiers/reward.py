@@ -53,12 +53,9 @@ async def score(
     """
     ends = reward.step_tag if reward.task == "token_classify" else ""
     answer = "".join(f"{text.strip()}{ends}" for text in steps)
-    before = [{"role": _ROLES[each.type], "content": each.text} for each in conversation if each.type in _ROLES]
-    body: JsonObject = {
-        "task": reward.task,
-        "use_activation": False,
-        "messages": [*before, {"role": "assistant", "content": answer}],
-    }
+    messages = [{"role": _ROLES[each.type], "content": each.text} for each in conversation if each.type in _ROLES]
+    messages.append({"role": "assistant", "content": answer})
+    body: JsonObject = {"task": reward.task, "use_activation": False, "messages": messages}
     if reward.model:
         body["model"] = reward.model
     step.meter.check()

@@ -31,14 +31,17 @@ async def verify(step: Step[Context], rubric: Rubric, case: Case) -> Finding:
     """
     found = await _look_up(step, rubric, case) if rubric.tools else ""
     judged = await at_once([_judge(step, rubric, criterion, case, found) for criterion in rubric.criteria])
-    pairs = list(zip(rubric.criteria, judged, strict=True))
-    unmet = [(criterion, verdict) for criterion, verdict in pairs if not verdict.met]
-    weight = sum(criterion.weight for criterion, _ in pairs)
-    return Finding(
-        score=sum(criterion.weight for criterion, verdict in pairs if verdict.met) / weight,
-        feedback=bounded("\n".join(f"{criterion.criterion}: {verdict.reason}" for criterion, verdict in unmet)),
-        refused=any(criterion.must for criterion, _ in unmet),
-    )
+    met, weight = 0.0, 0.0
+    feedback: list[str] = []
+    refused = False
+    for criterion, verdict in zip(rubric.criteria, judged, strict=True):
+        weight += criterion.weight
+        if verdict.met:
+            met += criterion.weight
+        else:
+            feedback.append(f"{criterion.criterion}: {verdict.reason}")
+            refused = refused or criterion.must
+    return Finding(score=met / weight, feedback=bounded("\n".join(feedback)), refused=refused)
 
 
 async def _look_up(step: Step[Context], rubric: Rubric, case: Case) -> str:

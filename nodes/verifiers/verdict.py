@@ -36,6 +36,7 @@ from reflective_agents.state.verifier_forms import (
     VerifiedRun,
 )
 from reflective_agents.state.verifiers import VerifiedContext
+from reflective_agents.text.joined import joined
 
 Verify = Callable[[Step[Context], Any, Case], Awaitable[Finding]]
 VERIFY: Mapping[type[Form], Verify] = {
@@ -99,7 +100,7 @@ class Verdict(NamedTuple):
         if self.accepted is None:
             return self.missing
         feedback = " ".join(self.feedback.split())[:300]
-        return ": ".join(filter(None, [f"the verifiers do not accept the answer{scored}", feedback, self.missing]))
+        return joined([f"the verifiers do not accept the answer{scored}", feedback, self.missing], ": ")
 
 
 def is_verified(step: Step[Context]) -> bool:
@@ -126,31 +127,44 @@ async def verify_answer(
     context = step.context
     if not isinstance(context, VerifiedContext) or not context.is_verified:
         return None
-    body = split_references(answer)[0].strip()
+    body, _ = split_references(answer)
+    body = body.strip()
     messages: list[Any] = [*without_lessons(conversation)]
     known = Evidence(thread_sources(conversation)).passages
-    run = VerifiedRun(messages=[*messages], sources=known | {**(sources or {})})
+    run = VerifiedRun(messages=[*messages], sources={**known, **(sources or {})})
     case = Case(messages[-1].text, body, run, run_id)
+    if not run_id:
+        return await _verdict(step, context, case)
     key = ("verdict", body, repr(context.forms), context.threshold)
-    make = partial(_verdict, step, context, case)
-    return (await memo_of(run_id).once(key, make))[0] if run_id else await make()
+    verdict, _ = await memo_of(run_id).once(key, partial(_verdict, step, context, case))
+    return verdict
 
 
 async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) -> Verdict:
     forms = context.forms
     results = await at_once([_in_time(step, context, form, case) for form in forms])
-    pairs = [(form, found) for form, found in zip(forms, results, strict=True) if isinstance(found, Finding)]
-    refused = [(form, found) for form, found in pairs if not _accepts(form, found, context)]
-    faults = [(form, why) for form, why in zip(forms, results, strict=True) if isinstance(why, str)]
-    weights = sum(form.weight for form, _ in pairs)
-    score = sum(form.weight * found.score for form, found in pairs) / weights if weights else None
+    total, weights = 0.0, 0.0
+    refusing: list[Form] = []
+    silent: list[Form] = []
+    feedback: list[str] = []
+    missing: list[str] = []
+    for form, found in zip(forms, results, strict=True):
+        if isinstance(found, str):
+            silent.append(form)
+            missing.append(f"{name_of(form)} gives no verdict: {found}")
+            continue
+        weights += form.weight
+        total += form.weight * found.score
+        if not _accepts(form, found, context):
+            refusing.append(form)
+            feedback.append(_feedback(form, found))
     deciding = [form for form in forms if form.decides]
     verdict = Verdict(
         by="tests" if deciding and all(isinstance(form, PROGRAMS) for form in deciding) else "verifiers",
-        score=None if score is None else min(score, 1.0),
-        accepted=_decide(refused, faults, deciding),
-        feedback="\n".join(filter(None, [_feedback(form, found) for form, found in refused])),
-        missing="; ".join(f"{name_of(form)} gives no verdict: {why}" for form, why in faults),
+        score=min(total / weights, 1.0) if weights else None,
+        accepted=_decide(refusing, silent, deciding),
+        feedback=joined(feedback),
+        missing="; ".join(missing),
         only_ranks=not deciding,
     )
     step.emit("verified", **verdict._asdict())
@@ -162,13 +176,11 @@ def _feedback(form: Form, found: Finding) -> str:
     return found.feedback or (f"{name_of(form)} does not accept this." if form.decides else "")
 
 
-def _decide(
-    refused: Iterable[tuple[Form, Finding]], faults: Iterable[tuple[Form, str]], deciding: Sequence[Form]
-) -> bool | None:
-    """Say whether an answer is accepted, by those that must accept it."""
-    if any(form.decides for form, _ in refused):
+def _decide(refusing: Iterable[Form], silent: Iterable[Form], deciding: Sequence[Form]) -> bool | None:
+    """Say whether an answer is accepted, by those that must accept it: some refuse it, some give no verdict."""
+    if any(form.decides for form in refusing):
         return False
-    if not deciding or any(form.decides for form, _ in faults):
+    if not deciding or any(form.decides for form in silent):
         return None
     return True
 
@@ -220,5 +232,5 @@ def with_verdict(reached: Outcome | None, appraisal: Appraisal, verdict: Verdict
         del reached["verified_by"]
     if verdict.accepted is None:
         return with_reason(reached, verdict.reason), UNCHECKED
-    reason = "; ".join(filter(None, [appraisal.reason, verdict.reason]))
+    reason = joined([appraisal.reason, verdict.reason], "; ")
     return reached, Appraisal(verdict.by, verdict.accepted, reason, appraisal.answered)

@@ -61,10 +61,12 @@ def find_answer(text: str) -> str:
 
     Stars and backticks around it are left out.
     """
-    if finishes := list(_FINISH.finditer(text)):
+    finishes = list(_FINISH.finditer(text))
+    if finishes:
         action = parse_action(text[finishes[-1].start() :])
         return action.argument if action else ""
-    if (named := answer_in(text)) is not None:
+    named = answer_in(text)
+    if named is not None:
         return named
     lines = text.strip().splitlines()
     return bare(lines[-1]) if lines else ""
@@ -83,7 +85,9 @@ def answer_action(action: str) -> str | None:
         return bare(text[label[1] :]).strip("*_` \t\r\n")
     # "The answer is 4" is one; "The answer is in the article on Rome" is a thought, and has no number.
     stated = without_answer_label(text)
-    return bare(stated).strip("*_`") if stated != text and _EXPRESSION.match(stated) else None
+    if stated == text or not _EXPRESSION.match(stated):
+        return None
+    return bare(stated).strip("*_`")
 
 
 def has_answer(text: str) -> bool:

@@ -103,14 +103,17 @@ class Arithmetic(Environment):
         """
         if state["answer"]:
             return self.canonical(f"answer: {state['answer']}")
-        return "\n".join(sorted({_result(step) for step in state["steps"]}))
+        results = {_result(step) for step in state["steps"]}
+        return "\n".join(sorted(results))
 
     async def step(self, state: State, action: str) -> Transition:
         """Work out a calculation, note a smaller question with its answer, or take the answer and reward it."""
         text = action.strip()[:MAX_CHARACTERS]
-        if (answer := _given_answer(text)) is not None:
+        answer = _given_answer(text)
+        if answer is not None:
             return self._finish(state, answer)
-        if (match := _QUESTION.fullmatch(text)) and match[1].strip() and match[2].strip():
+        match = _QUESTION.fullmatch(text)
+        if match and match[1].strip() and match[2].strip():
             question, answer = (" ".join(part.split()) for part in match.groups())
             return _with_step(state, f"Question: {question} Answer: {answer}", "Noted.")
         # A bare number is refused below, or taken for the answer; without a label it would not be read at all.
@@ -132,7 +135,8 @@ class Arithmetic(Environment):
     def _finish(self, state: State, answer: str) -> Transition:
         if final_number(answer) is None:
             return refuse(state, "The answer must be a number.")
-        if (worked_out := _result_of(answer)) is not None:
+        worked_out = _result_of(answer)
+        if worked_out is not None:
             answer = worked_out
         reward = self.score(state["task"], answer).get("correct")
         return Transition({**state, "answer": answer, "done": True}, "Finished.", reward, True)
@@ -201,15 +205,18 @@ def _given_answer(action: str) -> str | None:
     answer = answer_action(action)
     if answer is None:
         return None
-    with_number = [line for line in answer.splitlines() if final_number(line) is not None]
-    line = with_number[0] if with_number else answer
-    return " ".join(line.split())
+    for line in answer.splitlines():
+        if final_number(line) is not None:
+            return " ".join(line.split())
+    return " ".join(answer.split())
 
 
 def _result_of(answer: str) -> str | None:
     """Return what an answer that is a calculation comes to; None if it is none, or cannot be worked out."""
     calculation = read_calculation(answer)
-    return None if calculation is None or calculation.why else exact(evaluate(calculation.expression))
+    if calculation is None or calculation.why:
+        return None
+    return exact(evaluate(calculation.expression))
 
 
 def _result(step: str) -> str:

@@ -34,9 +34,8 @@ A whole example, a game in which a number is guessed:
 '''
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, NotRequired, Self, TypeAlias, TypeVar, cast
 
 from typing_extensions import TypedDict
 
@@ -44,7 +43,7 @@ from reflective_agents.environments.actions import find_answer
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import VerifiedBy
-from reflective_agents.text.clean import clean, clean_data
+from reflective_agents.text.joined import joined
 from reflective_agents.text.normal import normal_form
 
 State: TypeAlias = JsonObject
@@ -74,6 +73,10 @@ class Task(TypedDict):
     """Other data of the task, such as paragraphs or clues."""
 
 
+TaskData = TypeVar("TaskData", Task, dict[str, Any])
+"""A task, also one that was not checked yet."""
+
+
 def task_of(given: Mapping[str, Any] | None, question: str) -> Task:
     """Return the task that a run is given, whole: without a question of its own it is the request, without an id "".
 
@@ -99,6 +102,14 @@ def check_task(task: Mapping[str, Any]) -> None:
         if (name in task or name == "question") and not isinstance(task.get(name), str):
             got = f"not as {type(task[name]).__name__}" if name in task else "and has none"
             raise Misuse(f"a task needs its {name} as text, {got}: {{'id': '1', 'question': 'Why?', 'gold': 'So.'}}")
+
+
+def without_gold(task: TaskData, environment: "Environment | None") -> TaskData:
+    """Return a task without its right answer, unless its environment needs that: with it, the environment would reward
+    right answers, and so choose among them."""
+    if environment is not None and environment.needs_gold:
+        return task
+    return cast(TaskData, {name: value for name, value in task.items() if name != "gold"})
 
 
 class Transition(NamedTuple):
@@ -245,7 +256,9 @@ class Environment(ABC):
         """Return a transition with the reward 0 if it holds a whole answer that leaves the task open: should the run
         end here, nothing is solved."""
         is_open = transition.valid and not transition.done and transition.reward is None
-        return transition._replace(reward=0.0) if is_open and self.is_whole(transition.state) else transition
+        if is_open and self.is_whole(transition.state):
+            return transition._replace(reward=0.0)
+        return transition
 
     def find_answer(self, text: str) -> str:
         """Return the answer that a model's text ends with; empty if there is none."""
@@ -289,7 +302,7 @@ class Environment(ABC):
 
     def request(self, task: Task) -> str:
         """Return the task as a question to a strategy that knows no environments."""
-        return "\n\n".join(filter(None, [self.goal, task["question"], BRIEF]))
+        return joined([self.goal, task["question"], BRIEF], "\n\n")
 
     # Before tasks are run
 
@@ -322,46 +335,3 @@ def refuse(state: State, why: str) -> Transition:
             would come back as the next action, or be taken for the answer.
     """
     return Transition(state, why, done=bool(state["done"]), valid=False)
-
-
-class Cleaned(Environment):
-    """An environment of the user's, whose texts are cleaned. Attributes that it lacks are those of `Environment`.
-
-    Args:
-        inner: The environment. It need not be derived from `Environment`.
-    """
-
-    needs_gold = True  # the default for one that is not derived from `Environment`: it may need it
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
-    def __getattribute__(self, name: str) -> Any:
-        """Return an attribute of the inner environment, or a method that cleans its result."""
-        # Private names and what the object lacks are looked up here, where `Environment` has its defaults.
-        if name in ("start", "step") or name.startswith("_") or not hasattr(self._inner, name):
-            return super().__getattribute__(name)
-        value = getattr(self._inner, name)
-        return partial(_call_cleanly, value) if callable(value) else clean_data(value)
-
-    def start(self, task: Task) -> State:
-        """Return the state before the first action."""
-        start = getattr(self._inner, "start", super().start)
-        return clean_data(start(task))
-
-    async def step(self, state: State, action: str) -> Transition:
-        """Apply one action. The task stays as it is: `start` has cleaned it."""
-        transition: Transition = await self._inner.step(state, action)
-        # A task may hold whole articles, which need not be read again at each step.
-        new = {name: part if name == "task" else clean_data(part) for name, part in transition.state.items()}
-        return transition._replace(state=new, observation=clean(transition.observation))
-
-
-def _call_cleanly(method: Callable[..., Any], *args: Any) -> Any:
-    result = method(*args)
-    return clean_data(result) if isinstance(result, str | list) else result
-
-
-def cleaned(environment: Any) -> Environment:
-    """Return an environment whose texts are cleaned; one that is `Cleaned` already as it is."""
-    return environment if isinstance(environment, Cleaned) else Cleaned(environment)

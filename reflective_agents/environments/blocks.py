@@ -82,12 +82,14 @@ def parse_move(text: str) -> Move | None:
     Returns:
         The action, possible or not; None if the text is none.
     """
-    plain = text.strip().strip("().").strip() if len(text) <= _MAX_CHARACTERS else ""
+    if len(text) > _MAX_CHARACTERS:
+        return None
+    plain = text.strip().strip("().").strip().lower()
     if match := _ONE_BLOCK.fullmatch(plain):
-        verb = f"{match[1]} {match[2]}".lower()
-        return Move(verb, match[3].lower()) if verb in ("pick up", "put down") else None
+        verb = f"{match[1]} {match[2]}"
+        return Move(verb, match[3]) if verb in ("pick up", "put down") else None
     match = _TWO_BLOCKS.fullmatch(plain)
-    return Move(match[1].lower(), match[2].lower(), match[3].lower()) if match else None
+    return Move(match[1], match[2], match[3]) if match else None
 
 
 def read_plan(text: str) -> list[Move] | None:
@@ -96,11 +98,16 @@ def read_plan(text: str) -> list[Move] | None:
     Returns:
         The actions; None if there are none, or a line that begins like an action cannot be read.
     """
-    lines = [_LIST_MARK.sub("", line.strip(), count=1) for line in text.split("\n")]
-    moves = [parse_move(line) for line in lines if _ACTION_LINE.match(line)]
-    plan = [move for move in moves if move is not None]
-    # A plan with a gap would be carried out as another plan than was meant.
-    return plan if plan and len(plan) == len(moves) else None
+    plan: list[Move] = []
+    for line in text.split("\n"):
+        unmarked = _LIST_MARK.sub("", line.strip(), count=1)
+        if not _ACTION_LINE.match(unmarked):
+            continue
+        move = parse_move(unmarked)
+        if move is None:
+            return None  # a plan with a gap would be carried out as another plan than was meant
+        plan.append(move)
+    return plan or None
 
 
 def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str | None]:
@@ -120,8 +127,9 @@ def run_plan(facts: Iterable[str], plan: Iterable[Move]) -> tuple[list[str], str
 def check_move(facts: Collection[str], move: Move) -> str | None:
     """Say why an action is not possible where these facts hold; None if it is."""
     blocks = blocks_in(facts)
-    if unknown := [block for block in move[1:] if block and block not in blocks]:
-        return f"There is no {unknown[0]} block."
+    for block in (move.block, move.below):
+        if block and block not in blocks:
+            return f"There is no {block} block."
     if move.block == move.below:
         return "A block cannot lie on itself."
     missing = [fact for fact in move.needs if fact not in facts]
@@ -145,41 +153,63 @@ def check_facts(facts: Iterable[str]) -> set[str]:
     facts = set(facts)
     if not facts:
         raise Misuse("A task of the blocksworld needs data: init, all facts that hold at first, and goal.")
-    if wrong := sorted(fact for fact in facts if not is_fact(fact)):
-        raise Misuse(f"{wrong[0]!r} is no fact of the blocksworld, such as on red blue, ontable red or handempty.")
-    words = [fact.split() for fact in facts]
-    held = [word[1] for word in words if word[0] == "holding"]
-    placed = [word[1] for word in words if word[0] in ("on", "ontable")]
-    blocks = {*held, *placed}
-    below = [word[2] for word in words if word[0] == "on"]
-    clear = {f"clear {block}" for block in blocks - {*below, *held}}
+    for fact in sorted(facts):
+        if not is_fact(fact):
+            raise Misuse(f"{fact!r} is no fact of the blocksworld, such as on red blue, ontable red or handempty.")
+    held: list[str] = []
+    on_table: list[str] = []
+    towers: list[tuple[str, str]] = []
+    free = set[str]()
+    for fact in facts:
+        match fact.split():
+            case ["holding", block]:
+                held.append(block)
+            case ["ontable", block]:
+                on_table.append(block)
+            case ["on", block, below]:
+                towers.append((block, below))
+            case _:
+                free.add(fact)
+    lying = [*on_table, *(block for block, _ in towers)]
+    covered = [below for _, below in towers]
+    blocks = {*held, *lying}
+    expected = {f"clear {block}" for block in blocks.difference(covered, held)}
     if not held:
-        clear.add("handempty")
-    free = {fact for fact in facts if fact.startswith(("clear", "handempty"))}
-    if free != clear or len(held) > 1 or len([*held, *placed]) != len(blocks) or len(set(below)) != len(below):
+        expected.add("handempty")
+    is_one_place_each = len(held) + len(lying) == len(blocks) and len(set(covered)) == len(covered)
+    if free != expected or len(held) > 1 or not is_one_place_each:
         raise Misuse("The facts contradict each other: each block lies in one place, and is clear if none is on it.")
-    if not set(below) <= blocks or _floating(words, len(blocks) - len(held)):
+    if not blocks.issuperset(covered) or _supported(on_table, towers) != set(lying):
         raise Misuse("The facts are of no state: each block stands, in the end, on the table.")
     return blocks
 
 
-def _floating(words: list[list[str]], placed: int) -> bool:
-    """Return whether some blocks lie on each other in a circle."""
-    supported = {word[1] for word in words if word[0] == "ontable"}
-    while above := {word[1] for word in words if word[0] == "on" and word[2] in supported} - supported:
+def _supported(on_table: Sequence[str], towers: Sequence[tuple[str, str]]) -> set[str]:
+    """Return the blocks that stand, in the end, on the table: not those that lie on each other in a circle."""
+    supported = set(on_table)
+    while True:
+        above = {block for block, below in towers if below in supported}
+        if supported >= above:
+            return supported
         supported |= above
-    return len(supported) != placed
 
 
 def possible_moves(facts: Iterable[str]) -> list[Move]:
     """Return every action that is possible where these facts hold, in a fixed order."""
     words = sorted(fact.split() for fact in facts)
     clear = [word[1] for word in words if word[0] == "clear"]
-    held = [word[1] for word in words if word[0] == "holding"]
-    if held:
-        return [Move("put down", held[0]), *(Move("stack", held[0], block) for block in clear)]
-    lifted = [Move("pick up", word[1]) for word in words if word[0] == "ontable" and word[1] in clear]
-    return lifted + [Move("unstack", word[1], word[2]) for word in words if word[0] == "on" and word[1] in clear]
+    moves: list[Move] = []
+    unstacking: list[Move] = []
+    for word in words:
+        match word:
+            case ["holding", held]:
+                stacking = [Move("stack", held, block) for block in clear]
+                return [Move("put down", held), *stacking]
+            case ["ontable", block] if block in clear:
+                moves.append(Move("pick up", block))
+            case ["on", block, below] if block in clear:
+                unstacking.append(Move("unstack", block, below))
+    return moves + unstacking
 
 
 def apply_move(facts: Iterable[str], move: Move) -> list[str]:

@@ -202,11 +202,13 @@ class Blocksworld(Environment):
 
         What follows the point where the goal first holds counts as a part of the plan.
         """
-        plan, data = read_plan(answer) or [], task.get("data", {})
+        plan = read_plan(answer) or []
+        data = task.get("data", {})
         facts, why = run_plan(data["init"], plan)
         solved = float(why is None and set(data["goal"]) <= set(facts))
         scores = {"solved": solved}
-        if (shortest := data.get("shortest")) is not None:
+        shortest = data.get("shortest")
+        if shortest is not None:
             scores["optimal"] = solved * (len(plan) <= shortest)
         return scores
 
@@ -231,7 +233,8 @@ def solve(state: State) -> list[str] | None:
 
     Searches breadth first: about 10 ms with five blocks, and ten times as long with each further block.
     """
-    start, goal = frozenset(state["facts"]), frozenset(state["task"]["data"]["goal"])
+    start = frozenset(state["facts"])
+    goal = frozenset(state["task"]["data"]["goal"])
     pending: deque[frozenset[str]] = deque([start])
     reached_by: dict[frozenset[str], tuple[frozenset[str], Move] | None] = {start: None}
     while pending:

@@ -7,13 +7,8 @@ from reflective_agents.environments.blocks import Move, check_facts, in_words, i
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
 
-COLOURS = dict(
-    zip(
-        "abcdefghijkl",
-        ("red", "blue", "orange", "yellow", "white", "magenta", "black", "cyan", "green", "violet", "silver", "gold"),
-        strict=True,
-    )
-)
+_COLOURS = ["red", "blue", "orange", "yellow", "white", "magenta", "black", "cyan", "green", "violet", "silver", "gold"]
+COLOURS = dict(zip("abcdefghijkl", _COLOURS, strict=True))
 """The blocks of PDDL files as PlanBench names them in words."""
 
 
@@ -72,8 +67,15 @@ def facts_of_plan(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
         init |= new
         now = (now | new) - set(move.needs) | set(move.brings)
     blocks = {move.block for move in plan} | {move.below for move in plan if move.below}
-    placed = {fact.split()[1] for fact in init if not fact.startswith("clear") and fact != "handempty"}
-    covered = {fact.split()[2] for fact in init if fact.startswith("on ")}
+    placed = set[str]()
+    covered = set[str]()
+    for fact in init:
+        match fact.split():
+            case ["on", block, below]:
+                placed.add(block)
+                covered.add(below)
+            case ["ontable" | "holding", block]:
+                placed.add(block)
     on_table = {f"ontable {block}" for block in blocks - placed}
     clear = {f"clear {block}" for block in blocks - covered}
     facts = sorted(init | on_table | clear)
@@ -89,9 +91,13 @@ def facts_of_plan(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
 
 def _task(name: str, init: Sequence[str], goal: Sequence[str], plan: Sequence[Move]) -> Task:
     check_facts(init)
-    if wrong := [fact for fact in goal if not is_fact(fact)]:
-        raise Misuse(f"{wrong[0]!r} is no goal of the blocksworld, such as on red blue.")
+    for fact in goal:
+        if not is_fact(fact):
+            raise Misuse(f"{fact!r} is no goal of the blocksworld, such as on red blue.")
     question = f"{in_words(init)}. Goal: {in_words(goal)}."
-    data = {"init": sorted(init), "goal": [*goal]}
+    data: JsonObject = {"init": sorted(init), "goal": [*goal]}
     task = Task(id=name, question=question[:1].upper() + question[1:], data=data)
-    return {**task, "gold": "\n".join(map(str, plan)), "data": {**data, "shortest": len(plan)}} if plan else task
+    if plan:
+        task["gold"] = "\n".join(map(str, plan))
+        data["shortest"] = len(plan)
+    return task

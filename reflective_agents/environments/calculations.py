@@ -52,14 +52,15 @@ def read_calculation(action: str) -> Calculation | None:
     text = action[:MAX_CHARACTERS]
     label = _LABEL.match(text)
     rest = text[label.end() :] if label else text
-    line = next(filter(None, map(_undressed, rest.splitlines())), "")
-    first, *others = [_read(side) for side in line.split("=")]
-    sides = [first] if label else []
-    sides += [side for side in (first, *others) if _OPERATION.search(side.expression)]
+    lines = [line for line in map(_undressed, rest.splitlines()) if line]
+    line = lines[0] if lines else ""
+    sides = [_read(side) for side in line.split("=")]
+    if label and not sides[0].why:
+        return sides[0]
     for side in sides:
-        if not side.why:
+        if _OPERATION.search(side.expression) and not side.why:
             return side
-    return _in_sentence(line) or (first if label else None)
+    return _in_sentence(line) or (sides[0] if label else None)
 
 
 def _in_sentence(line: str) -> Calculation | None:
@@ -67,7 +68,8 @@ def _in_sentence(line: str) -> Calculation | None:
     "Twice 12 - 4 = 20" is not, so something else was meant."""
     before, _, after = line.partition("=")
     begin = _WORDS.match(before)
-    calculation, result = _read(before[begin.end() :] if begin else ""), _read(after.partition("=")[0])
+    calculation = _read(before[begin.end() :] if begin else "")
+    result = _read(after.partition("=")[0])
     if calculation.why or result.why or evaluate(calculation.expression) != evaluate(result.expression):
         return None
     return calculation
@@ -92,7 +94,10 @@ def _undressed(line: str) -> str:
 def _with_signs(text: str) -> str:
     """Write what stands for an operation as its sign: "25% of 80" as (25 / 100) * 80, "6 x 8" as 6 * 8."""
     text = _LATEX.sub(lambda match: _LATEX_SIGNS.get(match[1], ""), without_signs(text))
-    return " ".join(_SHARE.sub(r"(\1 / 100)", _TIMES.sub(" *", _PER_CENT.sub("%", text))).split())
+    text = _PER_CENT.sub("%", text)
+    text = _TIMES.sub(" *", text)
+    text = _SHARE.sub(r"(\1 / 100)", text)
+    return " ".join(text.split())
 
 
 def _read(side: str) -> Calculation:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import eq
 from typing import ClassVar, NamedTuple
 
 from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
@@ -90,7 +91,8 @@ class Crosswords(Environment):
         Raises:
             Misuse: if the task does not have ten clues, or its solution not 25 letters.
         """
-        clues, gold = task.get("data", {}).get("clues", []), task.get("gold", BLANK * SIZE**2)
+        clues = task.get("data", {}).get("clues", [])
+        gold = task.get("gold", BLANK * SIZE**2)
         if len(clues) != len(CLUES) or len(gold) != SIZE**2:
             raise Misuse(f"A mini crossword needs {len(CLUES)} clues, and a solution of {SIZE**2} letters if any.")
         return {"task": task, "board": BLANK * SIZE**2, "status": [0] * len(CLUES), "done": False}
@@ -98,13 +100,18 @@ class Crosswords(Environment):
     def public(self, state: State) -> str:
         """Return the clues with their squares."""
         clues = state["task"]["data"]["clues"]
-        lines = zip(CLUES, clues, words(state["board"]), strict=True)
-        return "\n".join(f"{name}. {clue}: {word}" for name, clue, word in lines)
+        lines: list[str] = []
+        for name, clue, word in zip(CLUES, clues, words(state["board"]), strict=True):
+            lines.append(f"{name}. {clue}: {word}")
+        return "\n".join(lines)
 
     def answer(self, state: State) -> str:
         """Return the board, a row a line; empty while no letter is entered."""
         board: str = state["board"]
-        return "" if set(board) == {BLANK} else "\n".join(" ".join(row) for row in words(board)[:SIZE])
+        if set(board) == {BLANK}:
+            return ""
+        rows = [" ".join(row) for row in words(board)[:SIZE]]
+        return "\n".join(rows)
 
     def key(self, state: State) -> str:
         """Return the board, and which of the clues are entered or overwritten."""
@@ -128,8 +135,9 @@ class Crosswords(Environment):
         board = list(state["board"])
         board[_squares(number)] = word
         after = words(board)
-        pairs = zip(state["status"], words(state["board"]), after, strict=True)
-        status = [old if _fits(before, now) else 2 for old, before, now in pairs]
+        status: list[int] = []
+        for old, before, now in zip(state["status"], words(state["board"]), after, strict=True):
+            status.append(old if _fits(before, now) else 2)
         status[number] = 1
         new = {**state, "board": "".join(board), "status": status, "done": BLANK not in board}
         reward = self.score(state["task"], self.answer(new)).get("word") if new["done"] else None
@@ -171,8 +179,8 @@ class Crosswords(Environment):
         if gold is None:
             return {}
         board = read_board(answer)
-        letter = sum(a == b for a, b in zip(board, gold, strict=True)) / SIZE**2
-        word = sum(a == b for a, b in zip(words(board), words(gold), strict=True)) / len(CLUES)
+        letter = sum(map(eq, board, gold)) / SIZE**2
+        word = sum(map(eq, words(board), words(gold))) / len(CLUES)
         return {"letter": letter, "word": word, "game": float(letter == 1)}
 
 
@@ -202,7 +210,9 @@ def read_board(text: str) -> str:
 
 def _squares(number: int) -> slice:
     """Return where on the board the squares of a clue lie."""
-    return slice(number * SIZE, (number + 1) * SIZE) if number < SIZE else slice(number - SIZE, None, SIZE)
+    if number < SIZE:
+        return slice(number * SIZE, (number + 1) * SIZE)
+    return slice(number - SIZE, None, SIZE)
 
 
 def _fits(squares: str, word: str) -> bool:

@@ -5,7 +5,6 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -36,7 +35,8 @@ class Article(NamedTuple):
 
     def first_paragraph(self) -> str:
         """Return the first paragraph that is not empty; "" if the article is empty."""
-        return next(iter(self.paragraphs()), "")
+        paragraphs = self.paragraphs()
+        return paragraphs[0] if paragraphs else ""
 
     def paragraphs(self) -> list[str]:
         """Return the paragraphs that are not empty."""
@@ -45,8 +45,12 @@ class Article(NamedTuple):
     def sentences_with(self, keyword: str) -> list[str]:
         """Return the sentences that contain a keyword, in the order of the text. Case does not matter."""
         keyword = keyword.casefold()
-        sentences = chain.from_iterable(map(_SENTENCE_END.split, self.paragraphs()))
-        return [sentence for sentence in sentences if keyword in sentence.casefold()]
+        found: list[str] = []
+        for paragraph in self.paragraphs():
+            for sentence in _SENTENCE_END.split(paragraph):
+                if keyword in sentence.casefold():
+                    found.append(sentence)
+        return found
 
 
 class Docstore(Protocol):
@@ -148,8 +152,11 @@ def _read_file(file: Path) -> Article | None:
     except (Unreadable, OSError) as error:
         log.warning("Skipped %s: %s", file, error)
         return None
+    if not passages:
+        return None
+    title, _, _ = passages[0].title.partition(" — ")
     text = "\n".join(passage.text for passage in passages)
-    return Article(passages[0].title.partition(" — ")[0], text) if passages else None
+    return Article(title, text)
 
 
 def _key(title: str) -> str:

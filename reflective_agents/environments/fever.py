@@ -13,8 +13,7 @@ class FactChecking(Questions):
 
     name = "fever"
     correct_if = "it is the right label"
-    actions = f"Search[entity], Lookup[keyword], {', '.join(f'Finish[{label}]' for label in LABELS)}"
-
+    actions = ", ".join(["Search[entity]", "Lookup[keyword]", *map("Finish[{}]".format, LABELS)])
     labels = LABELS
     goal = f"Say whether articles support or refute the claim: {', '.join(LABELS)}."
     rules = "SUPPORTS and REFUTES need an article that says so; what no article decides is NOT ENOUGH INFO."

@@ -2,10 +2,8 @@
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from langchain_core.tools import ToolException
 
@@ -21,31 +19,26 @@ from reflective_agents.environments.base import (
     check_task,
     refuse,
 )
+from reflective_agents.environments.game24_steps import (
+    TARGET,
+    Step,
+    check_expression,
+    check_step,
+    listed,
+    parse_step,
+    result_of,
+    solve,
+    step_text,
+    without_backticks,
+)
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.normal import tidy
-from reflective_agents.tools.arithmetic import evaluate, exact
+from reflective_agents.tools.arithmetic import evaluate
 
-TARGET = Fraction(24)
+__all__ = ["Game24", "Step", "check_expression", "check_step", "legal_steps", "parse_step", "solve"]
+
 MAX_NUMBERS = 6
 """Most numbers of one task: the number of possible games grows fast with them."""
-
-_NUMBER = r"-?\d+(?:\.\d+)?(?:/0*[1-9]\d*)?"
-_OPERAND = rf"(\({_NUMBER}\)|{_NUMBER})"
-_STEP = re.compile(
-    rf"{_OPERAND}\s*([-+*/])\s*{_OPERAND}\s*=\s*{_OPERAND}(?:\s*\(left:\s*((?:{_NUMBER}(?:[\s,]+{_NUMBER})*)?)\s*\))?"
-)
-_MAX_CHARACTERS = 300
-
-
-class Step(NamedTuple):
-    """One arithmetic step, as it is proposed: `a operation b = c (left: ...)`."""
-
-    a: Fraction
-    operation: str
-    b: Fraction
-    c: Fraction
-    left: tuple[Fraction, ...] | None
-    """The numbers said to remain, in rising order; None if the step does not say."""
 
 
 class Game24(Environment):
@@ -142,7 +135,7 @@ class Game24(Environment):
     def public(self, state: State) -> str:
         """Return the numbers of the task, the steps so far and what is left."""
         steps = "".join(f"{step}\n" for step in state["steps"])
-        return f"Numbers: {state['task']['question']}\n{steps}Left: {_listed(_left(state))}"
+        return f"Numbers: {state['task']['question']}\n{steps}Left: {listed(_left(state))}"
 
     def key(self, state: State) -> str:
         """Return the numbers that remain, such as "3/2 5", and the answer if there is one."""
@@ -151,7 +144,7 @@ class Game24(Environment):
 
     async def step(self, state: State, action: str) -> Transition:
         """Apply an arithmetic step, or take the answer and reward it with 1 if it is right, else 0."""
-        action = _without_backticks(action)
+        action = without_backticks(action)
         if (answer := answer_action(action)) is not None:
             return self._finish(state, _expression(answer))
         step = parse_step(action)
@@ -177,7 +170,7 @@ class Game24(Environment):
 
     def canonical(self, action: str) -> str:
         """Return a step without what is left, the operands of + and * in rising order; an answer without blanks."""
-        action = _without_backticks(action)
+        action = without_backticks(action)
         if (answer := answer_action(action)) is not None:
             return f"answer:{''.join(_expression(answer).split())}"
         step = parse_step(action)
@@ -216,7 +209,7 @@ class Game24(Environment):
 
     def score(self, task: Task, answer: str) -> dict[str, float]:
         """Return whether the last line of an answer is an expression that is right ("solved")."""
-        line = _without_backticks(answer.strip().rpartition("\n")[2])
+        line = without_backticks(answer.strip().rpartition("\n")[2])
         labelled = answer_action(line)
         expression = _expression(line if labelled is None else labelled)
         return {"solved": float(check_expression(task["question"].split(), expression) is None)}
@@ -227,57 +220,6 @@ def _expression(answer: str) -> str:
     return answer.partition("=")[0].strip()
 
 
-def parse_step(text: str) -> Step | None:
-    """Read a step such as `10 / 4 = 2.5 (left: 2.5 5 6)`; the part in parentheses may be missing.
-
-    Returns:
-        The step, legal or not; None if the text is none.
-    """
-    match = _STEP.fullmatch(_without_backticks(text)) if len(text) <= _MAX_CHARACTERS else None
-    if match is None:
-        return None
-    a, operation, b, c, left = match.groups()
-    rest = None if left is None else tuple(sorted(map(_read, re.findall(_NUMBER, left))))
-    return Step(_read(a), operation, _read(b), _read(c), rest)
-
-
-def _without_backticks(action: str) -> str:
-    """Return an action without the backticks that models put around all or parts of it."""
-    return action.replace("`", "").strip()
-
-
-def check_step(numbers: Sequence[Fraction], step: Step) -> str | None:
-    """Say why a step is illegal where these numbers are left; None if it is legal."""
-    missing = Counter([step.a, step.b]) - Counter(numbers)
-    if missing:
-        return f"There is no {_listed(missing.elements())} among what is left: {_listed(numbers)}."
-    result = _result(step.a, step.operation, step.b)
-    if result is None:
-        return "Division by zero is not possible."
-    if result != step.c:
-        return f"{exact(step.a)} {step.operation} {exact(step.b)} is {exact(result)}, not {exact(step.c)}."
-    left = _after(numbers, step)
-    if step.left is not None and list(step.left) != left:
-        return f"After this step {_listed(left)} would be left, not {_listed(step.left) or 'nothing'}."
-    return None
-
-
-def check_expression(numbers: Iterable[str], expression: str) -> str | None:
-    """Say why an expression is not a solution; None if it is.
-
-    It is one if it uses each of the numbers once, only + - * / and parentheses, and equals 24 exactly.
-    """
-    if sorted(re.findall(r"\d+", expression)) != sorted(numbers):
-        return "The answer must use each of the numbers once, and no other."
-    if re.search(r"[^-+*/()\d\s]|\*\s*\*|/\s*/", expression):
-        return "The answer may use nothing else than + - * / and parentheses."
-    try:
-        value = evaluate(expression)
-    except ToolException as error:
-        return str(error)
-    return None if value == TARGET else f"The answer is {exact(value)}, not 24."
-
-
 def legal_steps(state: State) -> list[str]:
     """Return every arithmetic step that leads on from a state."""
     if state["done"]:
@@ -286,94 +228,41 @@ def legal_steps(state: State) -> list[str]:
     steps: list[str] = []
     for a, b in dict.fromkeys(itertools.permutations(numbers, 2)):
         for operation in "+-*/":
-            result = _result(a, operation, b)
+            result = result_of(a, operation, b)
             is_twin = operation in "+*" and a > b
             if result is not None and not is_twin:
-                steps.append(_step_text(numbers, Step(a, operation, b, result, None)))
+                steps.append(step_text(numbers, Step(a, operation, b, result, None)))
     return steps
-
-
-def solve(numbers: Sequence[str]) -> str | None:
-    """Return an expression that uses each number once and equals 24, or None if there is none.
-
-    Searches all games: about 10 ms with four numbers, and up to a hundred times as long with each further number.
-    """
-    return next(_solutions([Fraction(number) for number in numbers], list(numbers)), None)
-
-
-def _solutions(values: list[Fraction], terms: list[str]) -> Iterator[str]:
-    if len(values) == 1:
-        if values[0] == TARGET:
-            yield terms[0]
-        return
-    for i, j in itertools.permutations(range(len(values)), 2):
-        rest = [k for k in range(len(values)) if k not in (i, j)]
-        for operation in "+-*/":
-            result = _result(values[i], operation, values[j])
-            is_twin = operation in "+*" and i > j
-            if result is not None and not is_twin:
-                left = [values[k] for k in rest]
-                left_terms = [terms[k] for k in rest]
-                term = f"({terms[i]} {operation} {terms[j]})"
-                yield from _solutions([*left, result], [*left_terms, term])
 
 
 def _apply_step(state: State, step: Step) -> Transition:
     """Apply a legal step: its result replaces the operands, and its term theirs."""
-    left = list(zip(_left(state), state["terms"], strict=True))
-    operands = []
+    numbers = _left(state)
+    terms = [*state["terms"]]
+    operands: list[str] = []
     for number in (step.a, step.b):
-        operands.append(next(pair for pair in left if pair[0] == number))
-        left.remove(operands[-1])
-    left.append((step.c, f"({operands[0][1]} {step.operation} {operands[1][1]})"))
-    left.sort()
+        index = numbers.index(number)
+        del numbers[index]
+        operands.append(terms.pop(index))
+    numbers.append(step.c)
+    terms.append(f"({operands[0]} {step.operation} {operands[1]})")
+    left = sorted(zip(numbers, terms, strict=True))
     numbers = [number for number, _ in left]
-    done, won = len(numbers) == 1, numbers == [TARGET]
+    done = len(numbers) == 1
+    won = numbers == [TARGET]
     new = {
         **state,
         "numbers": [str(number) for number in numbers],
         "terms": [term for _, term in left],
-        "steps": [*state["steps"], _step_text(_left(state), step)],
+        "steps": [*state["steps"], step_text(_left(state), step)],
         "answer": left[0][1] if won else "",
         "done": done,
     }
     end = ""
     if done:
         end = " That is 24." if won else " That is not 24, and no step is left."
-    return Transition(new, f"Left: {_listed(numbers)}.{end}", float(won) if done else None, done)
-
-
-def _result(a: Fraction, operation: str, b: Fraction) -> Fraction | None:
-    """Return the result; None for a division by zero."""
-    match operation:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case _:
-            return a / b if b else None
-
-
-def _after(numbers: Sequence[Fraction], step: Step) -> list[Fraction]:
-    return sorted([*(Counter(numbers) - Counter([step.a, step.b])).elements(), step.c])
-
-
-def _read(number: str) -> Fraction:
-    """Read "1.5", "3/2" or "(-1)"; "1.5/2" is read as well."""
-    above, _, below = number.strip("()").partition("/")
-    return Fraction(above) / Fraction(below or 1)
+    return Transition(new, f"Left: {listed(numbers)}.{end}", float(won) if done else None, done)
 
 
 def _left(state: State) -> list[Fraction]:
     return [Fraction(number) for number in state["numbers"]]
-
-
-def _listed(numbers: Iterable[Fraction]) -> str:
-    return " ".join(map(exact, numbers))
-
-
-def _step_text(numbers: Sequence[Fraction], step: Step) -> str:
-    left = _listed(_after(numbers, step))
-    return f"{exact(step.a)} {step.operation} {exact(step.b)} = {exact(step.c)} (left: {left})"

@@ -58,9 +58,13 @@ def find_examples(prompt: str, entry_point: str) -> list[str]:
     for line in lines:
         if example := _EXAMPLE.fullmatch(line.removeprefix(">>> ")):
             pairs.append((example[1], example[2]))
-    cleaned = [(call.strip(), re.sub(r"""(?:\"{3}|'{3})$""", "", want).strip()) for call, want in pairs]
-    asserts = [f"assert {call} == {want}" for call, want in cleaned if _is_example(call, want, entry_point)]
-    return list(dict.fromkeys(asserts))
+    asserts: dict[str, None] = {}
+    for call, want in pairs:
+        call = call.strip()
+        want = re.sub(r"""(?:\"{3}|'{3})$""", "", want).strip()
+        if _is_example(call, want, entry_point):
+            asserts[f"assert {call} == {want}"] = None
+    return list(asserts)
 
 
 def _is_example(call: str, want: str, entry_point: str) -> bool:

@@ -25,6 +25,7 @@ from reflective_agents.environments.base import (
 from reflective_agents.environments.program_text import complete, find_examples, find_program, is_test
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonObject
+from reflective_agents.text.joined import joined
 from reflective_agents.tools.sandbox import choose_enclosure
 from reflective_agents.tools.verdict import Report, run_tests
 
@@ -131,7 +132,8 @@ class Programming(Environment):
 
     def canonical(self, action: str) -> str:
         """Return the program without blank lines and blanks at the ends of lines."""
-        return "\n".join(line.rstrip() for line in find_program(action).split("\n") if line.strip())
+        lines = [line.rstrip() for line in find_program(action).split("\n")]
+        return joined(lines)
 
     def with_final_reward(self, transition: Transition) -> Transition:
         """Return the transition unchanged: the value of a program without tests is unknown."""
@@ -156,7 +158,8 @@ class Programming(Environment):
     def with_own_tests(self, task: Task, text: str, most: int) -> Task:
         """Return the task with the assertions on its function that stand in a text, one a line."""
         data = task.get("data", {})
-        tests = [line.strip() for line in text.splitlines() if is_test(line.strip(), data.get("entry_point", ""))]
+        lines = [line.strip() for line in text.splitlines()]
+        tests = [line for line in lines if is_test(line, data.get("entry_point", ""))]
         return {**task, "data": {**data, "tests": tests[:most]}}
 
     async def passed(self, task: Task, answer: str, tests: Sequence[str]) -> list[bool]:
@@ -168,7 +171,8 @@ class Programming(Environment):
         program = self._program(task, answer)
         if not program:
             return [False] * len(tests)
-        return [case.passed for case in (await self._run(task, program, list(tests))).cases]
+        report = await self._run(task, program, list(tests))
+        return [case.passed for case in report.cases]
 
     def request(self, task: Task) -> str:
         """Return the description of the function, and the form of a program."""
@@ -208,8 +212,13 @@ class Programming(Environment):
 
 def observe(report: Report) -> str:
     """Return the observation: the tests that passed, and those that failed, with their output."""
-    passed = [case.test for case in report.cases if case.passed]
-    failed = [f"{case.test} # output: {case.output}" for case in report.cases if not case.passed]
+    passed: list[str] = []
+    failed: list[str] = []
+    for case in report.cases:
+        if case.passed:
+            passed.append(case.test)
+        else:
+            failed.append(f"{case.test} # output: {case.output}")
     return "\n".join(["Tests passed:", *passed, "", "Tests failed:", *failed])
 
 
@@ -225,7 +234,9 @@ def read_task(row: JsonObject) -> Task:
         return _read_mbpp(row)
     if not {"prompt", "entry_point", "test"} <= row.keys():
         raise Misuse(f"Neither HumanEval nor MBPP: a row with {', '.join(row) or 'nothing'}.")
-    prompt, name, test = str(row["prompt"]), str(row["entry_point"]), str(row["test"])
+    prompt = str(row["prompt"])
+    name = str(row["entry_point"])
+    test = str(row["test"])
     # Some forms of HumanEval end with the call of `check`, the original leaves it to whoever runs the test.
     is_called = re.search(r"^(?:check|test_check)\(", test, re.MULTILINE)
     data = {

@@ -1,8 +1,9 @@
 """The shipped environments by name, as settings and data sets name them."""
 
 from reflective_agents.environments.arithmetic import Arithmetic
-from reflective_agents.environments.base import Environment, cleaned
+from reflective_agents.environments.base import Environment
 from reflective_agents.environments.blocksworld import Blocksworld
+from reflective_agents.environments.cleaned import cleaned
 from reflective_agents.environments.crosswords import Crosswords
 from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.game24 import Game24

@@ -76,8 +76,10 @@ class Wikipedia:
         query = await self._ask(
             prop="extracts|pageprops", ppprop="disambiguation", explaintext="1", redirects="1", titles=title
         )
-        page = next(iter(query.pages), None)
-        if page is None or page.missing or page.invalid or "disambiguation" in page.pageprops:
+        if not query.pages:
+            return None
+        page = query.pages[0]
+        if page.missing or page.invalid or "disambiguation" in page.pageprops:
             return None
         article = Article(page.title, _text(page.extract))
         for key in (title, page.title):

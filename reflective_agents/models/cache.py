@@ -52,9 +52,11 @@ class Entry:
 
     async def get(self) -> list[AIMessage] | None:
         """Return the replies to the request; None if it is new."""
-        replies = (await self._replies.cache.aget([self._key])).get(self._key)
-        self._replies.hits += replies is not None
-        return replies
+        found = await self._replies.cache.aget([self._key])
+        if self._key not in found:
+            return None
+        self._replies.hits += 1
+        return found[self._key]
 
     async def keep(self, replies: list[AIMessage]) -> None:
         """Keep what the model has replied."""
@@ -100,8 +102,10 @@ def cache_entry(base: BaseChatModel, messages: Sequence[BaseMessage], options: J
         options: The options of the request.
     """
     replies = _replies.get()
-    key = request_key(base, messages, options) if replies else None
-    return replies.entry(key) if replies and key else None
+    if replies is None:
+        return None
+    key = request_key(base, messages, options)
+    return replies.entry(key) if key else None
 
 
 class _Opaque(Exception):
@@ -144,8 +148,11 @@ def _addresses(base: BaseChatModel) -> set[str]:
 
 def _private(base: BaseChatModel) -> JsonObject:
     """Return the private attributes of a model, without clients, which some models make when they need them."""
-    private = {name: value for name, value in (base.__pydantic_private__ or {}).items() if value is not None}
-    return {name: value for name, value in private.items() if callable(value) or not _is_opaque(value)}
+    private: JsonObject = {}
+    for name, value in (base.__pydantic_private__ or {}).items():
+        if value is not None and (callable(value) or not _is_opaque(value)):
+            private[name] = value
+    return private
 
 
 def _plain(value: object, *, opaque: bool = False) -> object:

@@ -14,11 +14,8 @@ from reflective_agents.models.capabilities import (
     ChatModel,
     ModelCapabilities,
     capabilities_of,
-    context_size,
     is_forced,
-    is_unsupported,
     name_of,
-    refused_option,
     takes_n,
     takes_seed,
     unbind,
@@ -39,6 +36,7 @@ from reflective_agents.models.fallbacks import in_turn, rebound
 from reflective_agents.models.images import about_images, show_images
 from reflective_agents.models.language import in_language
 from reflective_agents.models.meter import Meter
+from reflective_agents.models.refusals import context_size, is_unsupported, refused_option
 from reflective_agents.models.sending import Listener, merged, send_with_retries, thinking_options
 from reflective_agents.models.structured import was_ignored
 from reflective_agents.models.tool_form import ToolForm, tool_form
@@ -78,8 +76,10 @@ async def request(
             does not take the request as it is, and `TooLong` if the prompt does not fit into the model's context.
     """
     base, bound = unbind(model)
-    prompt = escape_turn_signs(show_images(in_language(messages, meter.language, meter.question), meter.questions))
-    parameters, following = meter.parameters(judging), listener if listener and listener.is_subscribed else None
+    prompt = in_language(messages, meter.language, meter.question)
+    prompt = escape_turn_signs(show_images(prompt, meter.questions))
+    parameters = meter.parameters(judging)
+    following = listener if listener and listener.is_subscribed else None
     chats = in_turn(base, meter)
     for chat, instead in zip(chats, [*chats[1:], None], strict=True):
         by_run = {"seed": meter.seed} if meter.seed is not None and takes_seed(chat) else {}
@@ -137,11 +137,10 @@ async def _one_by_one(
 ) -> list[AIMessage]:
     """Request several candidates from a server that gives one per request; those that fail are missing."""
     # No TaskGroup, which would cancel the candidates that are still to come when one fails or meets a limit.
-    results = await asyncio.gather(
-        *(_send_as_supported(base, messages, meter, seeded(options, index)) for index in range(n)),
-        return_exceptions=True,
-    )
-    replies, failures = list[AIMessage](), list[BaseException]()
+    requests = [_send_as_supported(base, messages, meter, seeded(options, index)) for index in range(n)]
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    replies: list[AIMessage] = []
+    failures: list[BaseException] = []
     for result in results:
         if isinstance(result, BaseException):
             failures.append(result)
@@ -290,12 +289,14 @@ def _learn_context_size(base: BaseChatModel, refusal: str, tokens: int, known: i
         known: What was known when it was sent.
         meter: The limits of the run.
     """
-    capabilities, size = capabilities_of(base), context_size(refusal)
+    capabilities = capabilities_of(base)
+    size = context_size(refusal)
     before = capabilities.context_tokens
     if size is None:
         capabilities.assume(tokens, known)
     elif size != before:
-        capabilities.context_tokens, capabilities.is_assumed = size, False
+        capabilities.context_tokens = size
+        capabilities.is_assumed = False
         capabilities.learned_at = capabilities.learned_at or time.monotonic()
     if capabilities.context_tokens != before:
         assumed = {"assumed": True} if capabilities.is_assumed else {}
@@ -309,7 +310,8 @@ def _within_context_size(
     """Limit the answer to what the prompt leaves of the context, where its size is known: at most a quarter of it, and
     at least an eighth. It is a quarter until the server has reported how it counts."""
     # A model object of the user's that sets no limit is sent that of the run.
-    most = int(options.get("max_tokens") or (longest_answer(base, meter) if hasattr(base, "max_tokens") else 0))
+    usual = longest_answer(base, meter) if hasattr(base, "max_tokens") else 0
+    most = int(options.get("max_tokens") or usual)
     size = context_of(base, meter)
     if not size or not most:
         return options

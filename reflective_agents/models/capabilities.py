@@ -33,43 +33,8 @@ Way = Literal["tools", "schema", "text"]
 Tool = JsonObject | BaseTool
 """A tool, or its description in any provider's form."""
 
-_CONTEXT = re.compile(
-    # OpenAI, vLLM: "context_length_exceeded", "maximum context length"; llama.cpp: "exceed_context_size_error".
-    r"context[ _](?:length|size|window)|maximum context|exceed_context|too many (?:input |prompt )?tokens"
-    # Anthropic: "prompt is too long"; proxies: "Request Entity Too Large".
-    r"|(?:prompt|inputs?|request|message|entity|payload|content|body) (?:is |are )?too (?:long|large)",
-    re.IGNORECASE,
-)
-_SIZE = re.compile(
-    # The number next to the words, and not that of the tokens sent: "maximum context length is 4096 tokens,
-    # but 5000 ..."
-    r"(?:n_ctx\D{1,4}|context (?:length|size|window)\D{1,40}?|maximum (?:context )?(?:length )?of )"
-    # 128,000, 1.048.576 and 32 k, as servers of several countries write them.
-    r"(?P<digits>\d{1,3}(?:[,._ ]\d{3})+(?!\d)|\d+)(?P<thousands>\s?k\b)?",
-    re.IGNORECASE,
-)
-SMALLEST_CONTEXT = 256
-"""Tokens of a context below which a number in an error is taken for something else."""
 SMALLEST_ASSUMED = 2_048
 """Tokens of a context that are assumed at least, where a server refuses prompts and names no size."""
-_UNSUPPORTED = re.compile(
-    # "does not support thinking", "logprobs is not supported", "are not permitted".
-    r"(?:not|n't)\W+(?:\w+\W+){0,2}?(?:support|implement|permit|allow|enabl|accept|avail)|unsupported|no support"
-    # "Unsupported parameter", Gemini's "Unknown name", pydantic's "Extra inputs"; not "Invalid schema for function".
-    r"|(?:unknown|unrecogni[sz]ed|unexpected|invalid|extra)\W+(?:\w+\W+)?(?:parameter|argument|field|key|keyword|name|input)s?\b"
-    # vLLM and llama.cpp name their flag ("requires --jinja"); of `n` it is said that it must be at most 1.
-    r"|requires? \W*-|(?:must|should|can only) be\b.{0,40}\b1\b|<= ?1\b|only (?:one|1)\b|is disabled",
-    re.IGNORECASE,
-)
-"""How servers say that they do not have something at all; other refusals speak of this one request."""
-_NAMED = {
-    "logprobs": re.compile(r"logprobs"),
-    "seed": re.compile(r"\bseeds?\b", re.IGNORECASE),
-    # The letter alone, but not the end of "don't".
-    "n": re.compile(r"(?<![\w'])n(?![\w'])|['\"`]n['\"`]"),
-    "tools": re.compile(r"\btools?\b|\bfunctions?\b|tool_c", re.IGNORECASE),
-}
-"""How an option is named in a refusal."""
 SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", *BEYOND_OPENAI)
 """Options by which words are sampled; models that think by themselves take few of them."""
 _FADING = 0.8
@@ -141,10 +106,13 @@ class ModelCapabilities:
             tokens: Likely tokens of the request, prompt and answer together.
             known: What was known when it was sent: others have been refused meanwhile.
         """
-        less, is_named = min(tokens, known or tokens) * 3 // 4, self.context_tokens is not None and not self.is_assumed
-        if less >= SMALLEST_ASSUMED and not is_named:
-            self.context_tokens, self.is_assumed = min(less, self.context_tokens or less), True
-            self.learned_at = self.learned_at or time.monotonic()
+        is_named = self.context_tokens is not None and not self.is_assumed
+        less = min(tokens, known or tokens) * 3 // 4
+        if is_named or less < SMALLEST_ASSUMED:
+            return
+        self.context_tokens = min(less, self.context_tokens or less)
+        self.is_assumed = True
+        self.learned_at = self.learned_at or time.monotonic()
 
     def trial(self) -> "ModelCapabilities":
         """Return a copy on which to try what a refusal may mean."""
@@ -184,11 +152,11 @@ def capabilities_of(model: BaseChatModel) -> ModelCapabilities:
     """Return what is known of a model; at first, what its provider says of it."""
     capabilities = _of_objects.get(id(model))
     if capabilities is None:
+        capabilities = _first(model)
         address = address_of(model)
-        name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
-        capabilities = (
-            _by_name.setdefault((type(model).__name__, name, address), _first(model)) if address else _first(model)
-        )
+        if address:
+            name = str(getattr(model, "model_name", None) or getattr(model, "model", None))
+            capabilities = _by_name.setdefault((type(model).__name__, name, address), capabilities)
         _of_objects[id(model)] = capabilities
         # Another object may get the same id once this one is gone.
         weakref.finalize(model, _of_objects.pop, id(model), None)
@@ -320,56 +288,3 @@ def name_of(model: ChatModel) -> str:
 def is_forced(tool_choice: object) -> bool:
     """Tell whether a request leaves the model no choice but to call one tool."""
     return isinstance(tool_choice, dict) or tool_choice not in (None, "auto", "none", "any", "required", True, False)
-
-
-def is_too_long(text: str) -> bool:
-    """Tell whether an error says that the prompt does not fit into the context."""
-    return bool(_CONTEXT.search(text))
-
-
-def context_size(text: str) -> int | None:
-    """Return the size of the context that an error names, in tokens; None if it names none."""
-    sizes: list[int] = []
-    for named in _SIZE.finditer(text):
-        size = int(re.sub(r"\D", "", named["digits"]))
-        sizes.append(1_000 * size if named["thousands"] else size)
-    # Several may be named; the smallest one is certainly held to.
-    return min((size for size in sizes if size >= SMALLEST_CONTEXT), default=None)
-
-
-def refused_option(capabilities: ModelCapabilities, text: str, options: JsonObject) -> str | None:
-    """Return the option that a server says it does not have, so that the request may be sent again without it.
-
-    Args:
-        capabilities: What is known.
-        text: The error.
-        options: The options of the request.
-
-    Returns:
-        A switch of thinking, one of `SAMPLING`, `seed`, `logprobs`, `n` or `tools`; None if the error speaks of
-        something else.
-    """
-    if not _UNSUPPORTED.search(text):
-        return None
-    sent = {**options, **options.get("extra_body", {})}
-    switches = [switch for switch in capabilities.switches if switch in sent]
-    named = [switch for switch in switches if switch in text]
-    # Ollama says that a model "does not support thinking", and not which parameter asked for it.
-    if not named and "think" in text.casefold():
-        named = switches
-    named += [name for name in capabilities.sampling if sent.get(name) is not None and name in text]
-    if sent.get("seed") is not None and _NAMED["seed"].search(text):
-        named.append("seed")
-    if sent.get("logprobs") and _NAMED["logprobs"].search(text):
-        named.append("logprobs")
-    if sent.get("n", 1) > 1 and _NAMED["n"].search(text):
-        named.append("n")
-    # A forced tool is a form: that it is refused says nothing about tools that the model may choose.
-    if sent.get("tools") and not is_forced(sent.get("tool_choice")) and _NAMED["tools"].search(text):
-        named.append("tools")
-    return next(iter(named), None)
-
-
-def is_unsupported(text: str) -> bool:
-    """Tell whether a refusal says that the server does not have what was asked for, and not only this time."""
-    return bool(_UNSUPPORTED.search(text))

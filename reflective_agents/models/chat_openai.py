@@ -27,7 +27,8 @@ class CompatibleChatOpenAI(ChatOpenAI):
     ) -> ChatResult:
         # It is the assistant's, whatever role the server names.
         for choice in getattr(response, "choices", None) or ():
-            if isinstance(message := getattr(choice, "message", None), BaseModel):
+            message = getattr(choice, "message", None)
+            if isinstance(message, BaseModel):
                 message.role = "assistant"  # type: ignore[attr-defined]
         result = super()._create_chat_result(response, generation_info)
         # Servers add fields and types that OpenAI's classes do not have, of which pydantic would warn.
@@ -45,18 +46,23 @@ class CompatibleChatOpenAI(ChatOpenAI):
         # Usage has to be in place before LangChain converts the piece: it reads `usage` only.
         chunk, pieces = _without_calls(_with_usage(chunk))
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        choices = chunk.get("choices") or []
-        if converted is not None and choices and (thought := _thought(choices[0].get("delta") or {})):
+        if converted is None:
+            return None
+        choices = chunk.get("choices")
+        thought = _thought(choices[0].get("delta") or {}) if choices else ""
+        if thought:
             converted.message.additional_kwargs[KEY] = thought
-        if converted is not None:
-            _keep_usage(converted.message, chunk)
-        if converted is not None and pieces:
+        _keep_usage(converted.message, chunk)
+        if pieces:
             converted.message.additional_kwargs[_PIECES] = pieces
         return converted
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         # What comes in many pieces is joined here: LangChain takes ever longer for each that it adds.
-        filtered, calls, thoughts, left = ThoughtFilter(), CallPieces(), list[str](), LONGEST_THOUGHT
+        filtered = ThoughtFilter()
+        calls = CallPieces()
+        thoughts: list[str] = []
+        left = LONGEST_THOUGHT
         async for chunk in super()._astream(*args, **kwargs):
             for piece in chunk.message.additional_kwargs.pop(_PIECES, ()):
                 function = piece.get("function") or {}
@@ -93,7 +99,9 @@ class CompatibleChatOpenAI(ChatOpenAI):
 def _with_usage(chunk: JsonObject) -> JsonObject:
     """Return a piece of a stream with its usage where OpenAI has it. Groq sends it under a name of its own."""
     groq = chunk.get("x_groq")
-    return {**chunk, "usage": groq["usage"]} if groq and groq.get("usage") and not chunk.get("usage") else chunk
+    if chunk.get("usage") or not groq or not groq.get("usage"):
+        return chunk
+    return {**chunk, "usage": groq["usage"]}
 
 
 def _without_calls(chunk: JsonObject) -> tuple[JsonObject, Sequence[JsonMapping]]:
@@ -120,4 +128,8 @@ def _keep_usage(message: BaseMessage, data: JsonObject) -> None:
 
 
 def _thought(message: JsonObject) -> str:
-    return next((message[field] for field in KEYS if isinstance(message.get(field), str)), "")
+    for field in KEYS:
+        thought = message.get(field)
+        if isinstance(thought, str):
+            return thought
+    return ""

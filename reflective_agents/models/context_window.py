@@ -39,8 +39,8 @@ _FAR_BELOW = 0.5
 
 def context_of(base: BaseChatModel, meter: Meter) -> int | None:
     """Return how many tokens a prompt and its answer may have together; None if nobody knows."""
-    sizes = (meter.context_window, capabilities_of(base).context_tokens)
-    return min((size for size in sizes if size), default=None)
+    known = filter(None, (meter.context_window, capabilities_of(base).context_tokens))
+    return min(known, default=None)
 
 
 def longest_prompt(base: BaseChatModel, meter: Meter) -> int | None:
@@ -62,12 +62,16 @@ def check_length(base: BaseChatModel, messages: Sequence[BaseMessage], options: 
         ConversationTooLong: if it is above the high mark, and compacting its conversation would help.
         TooLong: if it cannot fit however its tokens are counted; a size that is assumed is no proof of that.
     """
-    size, most = context_of(base, meter), longest_prompt(base, meter)
+    size = context_of(base, meter)
+    most = longest_prompt(base, meter)
     if size is None or most is None:
         return
-    estimated, rate = estimate_tokens(messages, options), capabilities_of(base).tokens_per_estimated
-    if estimated * rate > HIGH * most and (shorter := too_long_conversation(base, messages, options, meter)):
-        raise shorter
+    estimated = estimate_tokens(messages, options)
+    rate = capabilities_of(base).tokens_per_estimated
+    if estimated * rate > HIGH * most:
+        shorter = too_long_conversation(base, messages, options, meter)
+        if shorter:
+            raise shorter
     # Refused here only beyond doubt: the likely number may be too high, and the server knows better.
     least = int(estimated * min(rate, _FEWEST)) + SMALLEST_ANSWER
     if least > size and not capabilities_of(base).is_assumed:
@@ -101,7 +105,8 @@ def too_long_conversation(
     has, where a server has refused what seemed to fit, or nobody knows what it holds. First of all less is shown of a
     message that is longer than is known now that it may be.
     """
-    longest, conversation = longest_estimated(base, meter) or 0, estimate_tokens(meter.compactable, {})
+    longest = longest_estimated(base, meter) or 0
+    conversation = estimate_tokens(meter.compactable, {})
     # Its node begins anew and shows less of that message, which may be all that is needed.
     if _holds_long_message(base, meter):
         return ConversationTooLong(max(conversation, 1))
@@ -169,7 +174,8 @@ def learn_count(
     A report far below what is expected is told once: the server has cut the prompt without a word, as Ollama does. One
     above the context that was assumed says that this holds more.
     """
-    tokens, capabilities = reported(replies).input, capabilities_of(base)
+    tokens = reported(replies).input
+    capabilities = capabilities_of(base)
     if capabilities.is_assumed and capabilities.context_tokens:
         # Never beyond the estimate, which is an upper bound: some servers report absurd numbers.
         capabilities.context_tokens = max(capabilities.context_tokens, min(tokens, guess))

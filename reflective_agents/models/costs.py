@@ -15,6 +15,7 @@ from reflective_agents.models.thoughts import thought_of
 from reflective_agents.models.usage import Tokens, is_cached, reported
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO
+from reflective_agents.text.joined import joined
 
 Prices = Callable[[int], Rates | None]
 """Returns the prices of a model for a prompt of so many tokens; None if nobody knows them."""
@@ -29,8 +30,9 @@ def estimate_tokens(messages: Sequence[BaseMessage], options: JsonObject) -> int
     message, and those of its images."""
     text = "".join(message.text + _calls_text(message) for message in messages)
     tools = json.dumps(options["tools"]) if options.get("tools") else ""
+    size = len(text.encode()) + len(tools.encode())
     images = sum(len(images_of(message)) for message in messages)
-    return math.ceil((len(text.encode()) + len(tools.encode())) / 2) + 10 * len(messages) + IMAGE_TOKENS * images
+    return math.ceil(size / 2) + 10 * len(messages) + IMAGE_TOKENS * images
 
 
 def _calls_text(message: BaseMessage) -> str:
@@ -87,7 +89,7 @@ def _paid(replies: Sequence[AIMessage], used: Tokens, rates: Rates | None) -> in
 
 def count_thoughts(name: str, replies: Sequence[AIMessage], meter: Meter) -> None:
     """Count the tokens that a model has thought before it answered, and tell what."""
-    thought = "\n".join(filter(None, (thought_of(reply) for reply in replies)))
+    thought = joined(map(thought_of, replies))
     if not thought:
         return
     # Nothing is charged for this number, so a likely one is better than the upper bound of prompts.

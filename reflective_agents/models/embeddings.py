@@ -144,7 +144,8 @@ async def _request(embeddings: Embeddings, texts: list[str], meter: Meter | None
 
 
 async def _attempt(embeddings: Embeddings, texts: list[str], meter: Meter) -> NDArray[np.float32]:
-    tokens, rates = _tokens(texts), embedding_rates(embeddings, meter.prices)
+    tokens = _tokens(texts)
+    rates = embedding_rates(embeddings, meter.prices)
     # The price of models is checked when a run begins, that of embeddings only when they are needed.
     if rates is None and meter.nano_left is not None:
         raise UnknownPrice(no_price(name_of(embeddings)))

@@ -31,9 +31,12 @@ def check_content(messages: Sequence[BaseMessage]) -> None:
     Raises:
         Misuse: if one does; the message names what it holds.
     """
-    questions = [message for message in messages if message.type == "human"]
-    blocks = chain.from_iterable(map(_blocks, questions))
-    if unsupported := sorted({_kind(block) for block in blocks} - {"text", "image", "image_url"}):
+    kinds = set[str]()
+    for message in messages:
+        if message.type == "human":
+            kinds.update(map(_kind, _blocks(message)))
+    unsupported = sorted(kinds - {"text", "image", "image_url"})
+    if unsupported:
         raise Misuse(
             f"a question may hold text and images, and this one holds {', '.join(unsupported)}: leave that out"
         )

@@ -1,6 +1,7 @@
 """Joining the pieces of a streamed reply, so that it reads like one that came whole."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from langchain_core.messages import (
     AIMessage,
@@ -50,7 +51,9 @@ def joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
     latest: dict[str, str] = {}
     thoughts: dict[str, list[str]] = {name: [] for name in KEYS}
     for chunk in chunks:
-        latest |= {name: text for name, text in chunk.response_metadata.items() if isinstance(text, str) and text}
+        for name, text in chunk.response_metadata.items():
+            if isinstance(text, str) and text:
+                latest[name] = text
         for name, text in beside(chunk):
             thoughts[name].append(text)
     whole = add_ai_message_chunks(*(_without_texts(chunk) for chunk in chunks))
@@ -68,8 +71,11 @@ def joined(chunks: Sequence[AIMessageChunk]) -> AIMessage:
 def was_cut_off(reply: AIMessage) -> bool:
     """Return whether a reply ends because it was as long as it may be, in the words of any provider."""
     # OpenAI and Google, Anthropic, Ollama.
-    ended = (reply.response_metadata.get(name) for name in ("finish_reason", "stop_reason", "done_reason"))
-    return any(str(reason).lower() in ("length", "max_tokens") for reason in ended)
+    for name in ("finish_reason", "stop_reason", "done_reason"):
+        reason = str(reply.response_metadata.get(name)).lower()
+        if reason in ("length", "max_tokens"):
+            return True
+    return False
 
 
 def _without_texts(chunk: AIMessageChunk) -> AIMessageChunk:
@@ -87,11 +93,13 @@ def _calls(chunks: Sequence[AIMessageChunk], *, is_cut: bool) -> tuple[list[Tool
     """Return the calls of a reply, and those that are invalid. Nothing completes arguments that end too early; of a
     reply that is cut off the last call may have lost all of them."""
     pieces = CallPieces()
-    for number, piece in enumerate(piece for chunk in chunks for piece in chunk.tool_call_chunks):
+    for number, piece in enumerate(chain.from_iterable(chunk.tool_call_chunks for chunk in chunks)):
         # A call without an index is whole.
         index = piece.get("index")
         pieces.take(f"whole {number}" if index is None else index, piece["id"], piece["name"], piece["args"])
-    calls, invalid, whole = [], [], pieces.whole()
+    whole = pieces.whole()
+    calls: list[ToolCall] = []
+    invalid: list[InvalidToolCall] = []
     for number, call in enumerate(whole, 1):
         text = call["args"] or ""
         arguments = read_arguments(text)

@@ -126,24 +126,29 @@ def name_of(text: str) -> str | None:
     if 2 * (len(han) + len(kana)) > letters:
         # Japanese is written with kanji too, but never a sentence without kana.
         return "Japanese" if kana else _chinese("".join(han))
-    by_script = [name for name, script in _SCRIPTS.items() if 2 * len(script.findall(text)) > letters]
-    if by_script:
-        return by_script[0]
+    for name, script in _SCRIPTS.items():
+        if 2 * len(script.findall(text)) > letters:
+            return name
     words = {word.casefold() for word in _WORD.findall(text)}
-    by_matches = sorted(((len(words & small), name) for name, small in _SMALL.items()), reverse=True)
-    (most, name), (second, _) = by_matches[:2]
+    matches = sorted((len(words & small), name) for name, small in _SMALL.items())
+    second, _ = matches[-2]
+    most, name = matches[-1]
     return name if most >= _ENOUGH and most > 2 * second else None
 
 
 def is_in(text: str, language: str) -> bool | None:
     """Tell whether a text is in a language, such as "German"; None where neither script nor small words decide."""
-    named = "English" if len(_WORD.findall(text[:2_000])) >= _ENOUGH_ENGLISH and is_english(text) else name_of(text)
+    text = text[:2_000]
+    named = name_of(text)
+    if len(_WORD.findall(text)) >= _ENOUGH_ENGLISH and is_english(text):
+        named = "English"
     if named:
         return named.endswith(language)  # "simplified Chinese" is Chinese
-    letters = _LETTER.findall(text[:2_000])
+    letters = _LETTER.findall(text)
     latin = [letter for letter in letters if letter < _BEYOND_LATIN]
+    is_latin = 2 * len(latin) > len(letters)
     in_latin = language in _SMALL or language == "English"
-    return False if letters and (2 * len(latin) > len(letters)) is not in_latin else None
+    return False if letters and is_latin is not in_latin else None
 
 
 def _chinese(han: str) -> str:
@@ -169,7 +174,8 @@ def is_english(text: str) -> bool:
         return True
     listed = _WORD.findall(_QUOTES.sub(" ", text))
     words = {word.casefold() for word in listed}
-    english, common = len(words & _ENGLISH), _without_names(listed)
+    english = len(words & _ENGLISH)
+    common = _without_names(listed)
     foreign = max(len(common & small - _SHARED) for small in _SMALL.values())
     nothing_foreign = foreign == 0 and all(word.isascii() for word in common)
     # Words that languages share decide only where nothing else is foreign; one or two words, such as a name,

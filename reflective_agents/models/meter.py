@@ -58,8 +58,10 @@ class Reservation:
 
     def settle(self, input_tokens: int, output_tokens: int, paid: int = 0) -> None:
         """Replace the reservation by what the call has cost. A server's word below 0 is not taken."""
-        self.input_tokens, self.output_tokens, self.settled = max(input_tokens, 0), max(output_tokens, 0), True
+        self.input_tokens = max(input_tokens, 0)
+        self.output_tokens = max(output_tokens, 0)
         self.paid = max(paid, 0)
+        self.settled = True
 
     def cancel(self) -> None:
         """Settle a call that was never sent: a cache has answered."""
@@ -240,7 +242,8 @@ class Meter:
 
     def add(self, usage: Usage) -> None:
         """Charge what a strategy inside this one has spent; its time has passed here as well."""
-        self.count(**{name: amount for name, amount in usage.items() if name not in ("seconds", "cost")})  # type: ignore[arg-type]
+        counted = {name: amount for name, amount in usage.items() if name not in ("seconds", "cost")}
+        self.count(**counted)  # type: ignore[arg-type]
         self._nano += math.ceil(round(usage.get("cost", 0.0) * NANO, 3))
 
     def pass_time(self, seconds: float) -> None:

@@ -112,9 +112,9 @@ class Network:
     def __call__(self, tokens: NDArray[np.int_]) -> Array:
         """Embed texts of the same length, given as rows of token numbers."""
         length = tokens.shape[1]
-        words, positions, kinds = (
-            self._weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
-        )
+        words = self._weights["embeddings.word_embeddings.weight"]
+        positions = self._weights["embeddings.position_embeddings.weight"]
+        kinds = self._weights["embeddings.token_type_embeddings.weight"]
         x = self._normal("embeddings", words[tokens] + positions[:length] + kinds[0])
         for layer in range(LAYERS):
             x = self._layer(f"encoder.layer.{layer}", x)
@@ -129,10 +129,13 @@ class Network:
 
     def _attention(self, name: str, x: Array) -> Array:
         count, length, width = x.shape
-        query, key, value = (
-            self._linear(f"{name}.{part}", x).reshape(count, length, HEADS, -1).transpose(0, 2, 1, 3)
-            for part in ("query", "key", "value")
-        )
+
+        def by_head(part: str) -> Array:
+            return self._linear(f"{name}.{part}", x).reshape(count, length, HEADS, -1).transpose(0, 2, 1, 3)
+
+        query = by_head("query")
+        key = by_head("key")
+        value = by_head("value")
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(width // HEADS))
         # Less the maximum, so that nothing overflows; the shares are the same.
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))

@@ -5,7 +5,6 @@ import asyncio
 import base64
 import json
 import re
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,14 @@ class CompatibleOpenAIEmbeddings(OpenAIEmbeddings):
 
 def _vectors(body: bytes, count: int) -> list[Any]:
     """Return the vectors of a reply, of which one too many tells that it is not what was asked for."""
-    found = (json.loads(each[0]) for each in _OBJECT.finditer(body))
-    return list(islice((_numbers(each["embedding"]) for each in found if "embedding" in each), count + 1))
+    vectors: list[Any] = []
+    for each in _OBJECT.finditer(body):
+        read = json.loads(each[0])
+        if "embedding" in read:
+            vectors.append(_numbers(read["embedding"]))
+        if len(vectors) > count:
+            break
+    return vectors
 
 
 def _numbers(vector: Any) -> Any:

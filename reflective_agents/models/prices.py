@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -110,14 +110,18 @@ def _listed(name: str, provider: str, address: str, input_tokens: int) -> Rates 
     if listed is None:
         return None
 
-    def nano(*kinds: str) -> float:
-        prices = (getattr(listed, f"{kind}_mtok") for kind in kinds)
-        price = next((price for price in prices if price is not None), 0)
+    def nano(price: Any) -> float:
+        dollars = getattr(price, "base", price)
         # Prices in steps: the last step that the prompt has passed counts for all of it.
-        tiers = (tier.price for tier in reversed(getattr(price, "tiers", ())) if input_tokens > tier.start)
-        return float(next(tiers, getattr(price, "base", price))) * NANO / 1_000_000
+        for tier in getattr(price, "tiers", ()):
+            if input_tokens > tier.start:
+                dollars = tier.price
+        return float(dollars or 0) * NANO / 1_000_000
 
-    return Rates(nano("input"), nano("cache_read", "input"), nano("cache_write", "input"), nano("output"))
+    usual = listed.input_mtok
+    cached = usual if listed.cache_read_mtok is None else listed.cache_read_mtok
+    written = usual if listed.cache_write_mtok is None else listed.cache_write_mtok
+    return Rates(nano(usual), nano(cached), nano(written), nano(listed.output_mtok))
 
 
 @lru_cache(maxsize=1024)

@@ -73,8 +73,11 @@ def shortened(reply: M, most: int, most_thought: int | None = None) -> M:
         changed["additional_kwargs"] = {**reply.additional_kwargs, **fields}
     if len(reply.invalid_tool_calls) > MAX_CALLS + 1:
         changed["invalid_tool_calls"] = reply.invalid_tool_calls[: MAX_CALLS + 1]
-    reply = reply.model_copy(update=changed) if changed else reply
-    return only_calls(reply, reply.tool_calls[: MAX_CALLS + 1]) if len(reply.tool_calls) > MAX_CALLS + 1 else reply
+    if changed:
+        reply = reply.model_copy(update=changed)
+    if len(reply.tool_calls) > MAX_CALLS + 1:
+        reply = only_calls(reply, reply.tool_calls[: MAX_CALLS + 1])
+    return reply
 
 
 def _lengths(reply: AIMessage) -> tuple[int, int]:
@@ -82,7 +85,9 @@ def _lengths(reply: AIMessage) -> tuple[int, int]:
     apart = sum(len(text) for _, text in beside(reply))
     if isinstance(reply.content, str):
         return len(reply.content), apart
-    return sum(map(len, map(_text_of, reply.content))), apart + sum(map(len, map(thought_in, reply.content)))
+    text = sum(len(_text_of(block)) for block in reply.content)
+    thought = sum(len(thought_in(block)) for block in reply.content)
+    return text, apart + thought
 
 
 def _text_of(block: str | Mapping[str, Any]) -> str:
@@ -144,16 +149,20 @@ class CallPieces:
 
     def whole(self) -> list[InvalidToolCall]:
         """Return the calls as they were written."""
-        return [
-            invalid_tool_call(name="".join(call.name), args="".join(call.arguments), id=call.id) for call in self._calls
-        ]
+        calls: list[InvalidToolCall] = []
+        for call in self._calls:
+            name = "".join(call.name)
+            arguments = "".join(call.arguments)
+            calls.append(invalid_tool_call(name=name, args=arguments, id=call.id))
+        return calls
 
     def joined(self) -> list[ToolCallChunk]:
         """Return the calls as the last piece of a stream has them."""
-        return [
-            tool_call_chunk(name=call["name"] or None, args=_readable(call["args"] or ""), id=call["id"], index=number)
-            for number, call in enumerate(self.whole())
-        ]
+        chunks: list[ToolCallChunk] = []
+        for number, call in enumerate(self.whole()):
+            arguments = _readable(call["args"] or "")
+            chunks.append(tool_call_chunk(name=call["name"] or None, args=arguments, id=call["id"], index=number))
+        return chunks
 
 
 class _Call:

@@ -19,7 +19,6 @@ from reflective_agents.models.capabilities import (
     ModelCapabilities,
     address_of,
     capabilities_of,
-    is_too_long,
     name_of,
     speaks_openai,
 )
@@ -41,6 +40,7 @@ from reflective_agents.models.faults import (
 from reflective_agents.models.joining import as_reply, is_empty, joined
 from reflective_agents.models.meter import Meter, Reservation
 from reflective_agents.models.prices import rates_of
+from reflective_agents.models.refusals import is_too_long
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.state.context import Thinking
@@ -164,7 +164,8 @@ async def _send(
     """Send a request once: what it may cost is held before, and what it has cost is settled after."""
     options = _with_model_options(base, meter, options)
     longest = int(options.get("max_tokens") or longest_answer(base, meter))
-    guess, most = estimate_tokens(messages, options), options.get("n", 1) * longest
+    guess = estimate_tokens(messages, options)
+    most = options.get("n", 1) * longest
     prices = partial(rates_of, base, meter.prices)
     rates = prices(guess)
     async with (
@@ -250,7 +251,7 @@ async def _retracting(listener: Listener | None) -> AsyncIterator[None]:
     """Let a listener forget what it has heard of a request that fails."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # also a cancellation: what was heard is no answer
         if listener:
             await listener.retract()
         raise

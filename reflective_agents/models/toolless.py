@@ -101,13 +101,15 @@ def _joined(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Join what the user says in a row: many chat templates demand turns."""
     joined: list[BaseMessage] = []
     for message in messages:
-        before = joined[-1] if joined else None
-        texts = [each.content for each in (before, message) if isinstance(each, HumanMessage)]
-        if len(texts) == 2 and all(isinstance(text, str) for text in texts):
-            joined[-1] = HumanMessage("\n\n".join(map(str, texts)))
+        if joined and _is_users_text(joined[-1]) and _is_users_text(message):
+            joined[-1] = HumanMessage(f"{joined[-1].content}\n\n{message.content}")
         else:
             joined.append(message)
     return joined
+
+
+def _is_users_text(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and isinstance(message.content, str)
 
 
 def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way, *, asks: bool) -> BaseMessage:
@@ -117,12 +119,13 @@ def _in_words(message: BaseMessage, tools: Sequence[Declared], way: Way, *, asks
     if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
         return message
     if not message.tool_calls:  # what could not be read stands as it was written
-        return AIMessage(
-            "\n".join([message.text, *(call["args"] or "" for call in message.invalid_tool_calls)]).strip()
-        )
+        written = [call["args"] or "" for call in message.invalid_tool_calls]
+        return AIMessage("\n".join([message.text, *written]).strip())
     write = _as_object if way == "schema" else _as_line
-    thoughts = [message.text, *[""] * (len(message.tool_calls) - 1)]
-    return AIMessage("\n".join(write(*step, tools) for step in zip(thoughts, message.tool_calls, strict=True)))
+    first, *others = message.tool_calls
+    steps = [write(message.text, first, tools)]
+    steps += [write("", call, tools) for call in others]
+    return AIMessage("\n".join(steps))
 
 
 def _as_line(thought: str, call: ToolCall, tools: Sequence[Declared]) -> str:
@@ -169,8 +172,10 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
     if step is None:
         return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
-    thought, action, answer = (_as_text(step.get(name)) for name in ("thought", "action", ANSWER))
-    action, given = without_label(action, "action"), _as_text(step.get("input", step.get("action_input")))
+    thought = _as_text(step.get("thought"))
+    action = without_label(_as_text(step.get("action")), "action")
+    answer = _as_text(step.get(ANSWER))
+    given = _as_text(step.get("input", step.get("action_input")))
     # In an environment "answer" without an input may well be one of its actions.
     gives_answer = _ends(action, shown) and (given != "" or not is_world)
     if answer or gives_answer:

@@ -43,7 +43,8 @@ class Declared(NamedTuple):
     def line(self) -> str:
         """Describe the tool on one line of a prompt: its signature, and what it does."""
         listed = ", ".join(f"{name}: {_type(field)}" for name, field in self.fields.items())
-        return f"{self.name}[{listed}]: {self.description.strip().partition(chr(10))[0]}"
+        does, _, _ = self.description.strip().partition("\n")
+        return f"{self.name}[{listed}]: {does}"
 
 
 class WrittenStep(NamedTuple):
@@ -68,7 +69,8 @@ def read_call(action: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Js
     Where the only tool takes an action, as that of an environment does, it need not be named.
     """
     by_name = {tool.name.casefold(): tool for tool in tools}
-    if calls := read_calls(action, [tool.name for tool in tools]):
+    calls = read_calls(action, [tool.name for tool in tools])
+    if calls:
         name, args = calls[0]
     else:
         name, input_text = name_and_input(action, by_name)
@@ -103,8 +105,11 @@ def read_step(text: str, names: Collection[str] = (), is_action: Callable[[str],
         names: The tools there are: a call of one of them is an action also without its label.
         is_action: Tells of a line whether it is an action of the task, also without its label.
     """
-    invented = next((part.start for part in sections(text, ("observation",)) if part.name), len(text))
-    text = text[:invented].strip()
+    for part in sections(text, ("observation",)):
+        if part.name:
+            text = text[: part.start]
+            break
+    text = text.strip()
     # As it is written first: a text in the right form is never cut at what only looks like a label.
     for form in dict.fromkeys([text, _NUMBERED.sub("\n", text), _FINAL.sub("\n", text)]):
         if step := _labelled(form):
@@ -212,10 +217,15 @@ def _arguments(text: str, tool: Declared | None) -> dict[str, Json]:
         return {"input": text}
     fields = list(tool.fields) if tool else ["input"]
     parts = _parts(text)
-    pairs = [_PAIR.match(part) for part in parts]
+    named: dict[str, Json] = {}
+    is_pairs = bool(parts)
+    for part in parts:
+        if pair := _PAIR.match(part):
+            named[pair[1]] = _plain(pair[2])
+        else:
+            is_pairs = False
     # A single `x=2` may be the value itself, such as an equation, unless the tool has an argument of this name.
-    named = {pair[1]: _plain(pair[2]) for pair in pairs if pair}
-    if parts and all(pairs) and (len(parts) > 1 or named.keys() <= {*fields}):
+    if is_pairs and (len(parts) > 1 or named.keys() <= {*fields}):
         return named
     required = len(tool.required) if tool else 1
     if not fields:
@@ -236,13 +246,18 @@ def _in_order(fields: Sequence[str], parts: Sequence[str]) -> dict[str, Json]:
 
 def _parts(text: str) -> list[str]:
     """Split a text at the commas that are outside quotes and brackets."""
-    parts, depth, quote = [""], 0, ""
+    parts = [""]
+    depth = 0
+    quote = ""
     for mark in _SPLIT.findall(text):
         if mark == quote:
             quote = ""
         elif not quote and mark in "\"'":
             quote = mark
-        depth += (mark in "[({") - (mark in "])}") if not quote else 0
+        if not quote and mark in "[({":
+            depth += 1
+        elif not quote and mark in "])}":
+            depth -= 1
         if mark in ",，" and not quote and depth <= 0:
             parts.append("")
         else:
@@ -263,7 +278,8 @@ def _plain(text: str) -> Json:
 def _closing(text: str, begin: int) -> int:
     """Find where the bracket closes that was opened before a place, whatever follows; else the end."""
     opening = text[begin - 1]
-    closing, depth = _CLOSING[_OPENING.index(opening)], 1
+    closing = _CLOSING[_OPENING.index(opening)]
+    depth = 1
     for index in range(begin, len(text)):
         depth += {opening: 1, closing: -1}.get(text[index], 0)
         if depth == 0:
@@ -279,7 +295,8 @@ def _type(field: Mapping[str, Any]) -> str:
 
 def arguments_of(name: str, text: str, tools: Sequence[Declared]) -> tuple[str, dict[str, Json]]:
     """Read the arguments that are given to a tool as text, as they would stand in its brackets."""
-    tool = next((tool for tool in tools if tool.name.casefold() == name.casefold()), None)
+    by_name = {tool.name.casefold(): tool for tool in reversed(tools)}
+    tool = by_name.get(name.casefold())
     args = _arguments(text, tool)
     return (tool.name, _as_declared(args, tool)) if tool else (name, args)
 

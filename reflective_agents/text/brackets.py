@@ -108,11 +108,13 @@ class _Spans(NamedTuple):
 def marks(text: str) -> list[Mark]:
     """Return what may cite in a text."""
     found: list[Mark] = []
-    begin, closer = 0, ""
+    begin = 0
+    closer = ""
     for line in text.split("\n"):
         read = read_line(line, closer)
         found += [mark._replace(begin=mark.begin + begin, end=mark.end + begin) for mark in read.marks]
-        begin, closer = begin + len(line) + 1, read.closer
+        begin += len(line) + 1
+        closer = read.closer
     return found
 
 
@@ -133,7 +135,8 @@ def read_line(line: str, closer: str = "") -> Line:
             spans.pop(0)
         if spans and spans[0][0] <= begin:
             continue
-        names, after = tuple(re.findall(r"\w+", bracket[0].casefold())), line[end : end + AFTER]
+        names = tuple(re.findall(r"\w+", bracket[0].casefold()))
+        after = line[end : end + AFTER]
         run = run if begin == last_end else begin
         if begin >= pending or not _DECIDES.match(after) or settled == end:
             settled = min(settled, run)

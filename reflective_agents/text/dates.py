@@ -51,8 +51,11 @@ def periods(text: str, now: float) -> list[tuple[float, float]]:
 
 
 def _seconds(span: Span) -> tuple[float, float]:
-    first, after = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in (span.first, span.last + _days(1)))
-    return first.timestamp(), after.timestamp()
+    return _midnight(span.first), _midnight(span.last + _days(1))
+
+
+def _midnight(day: date) -> float:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
 
 
 def _days(count: int) -> timedelta:
@@ -172,7 +175,8 @@ def _relative_day(match: re.Match[str], today: date) -> Span:
 
 
 def _relative(match: re.Match[str], today: date) -> Span:
-    back, unit = (1 if match[1] == "last" else 0), match[2]
+    back = 1 if match[1] == "last" else 0
+    unit = match[2]
     if unit in ("month", "year"):
         start = _moved(today.replace(day=1, month=today.month if unit == "month" else 1), unit, -back)
         return _month(start.year, start.month, 1 if unit == "month" else 12)

@@ -24,10 +24,12 @@ def digest(texts: Iterable[str], most: int) -> str:
     sentences = [_shortened(part) for part in dict.fromkeys(parts)]
     # Of two that weigh the same the later one, which is nearer to what the conversation is about now.
     ranked = sorted(range(len(sentences)), key=lambda index: (-_weight(sentences[index]), -index))
-    chosen, left = set[int](), most
+    chosen: list[int] = []
+    left = most
     for index in ranked:
-        if (length := len(cut(sentences[index]))) <= left:
-            chosen.add(index)
+        length = len(cut(sentences[index]))
+        if length <= left:
+            chosen.append(index)
             left -= length
     return "\n".join(sentences[index] for index in sorted(chosen))
 

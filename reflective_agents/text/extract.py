@@ -98,9 +98,9 @@ def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     for stem in dict.fromkeys(chain.from_iterable(stems([*words]))):
         counts = [content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted]
         weight = idf(len(rows) - counts.count(0), len(rows))
-        gains = [saturated(count, damp, weight) for count, damp in zip(counts, damped, strict=True)]
-        scores = [score + gain for score, gain in zip(scores, gains, strict=True)]
-    return [
-        Sentence(text, passage, frozenset(content), score)
-        for (passage, text), content, score in zip(rows, contents, scores, strict=True)
-    ]
+        for row, count in enumerate(counts):
+            scores[row] += saturated(count, damped[row], weight)
+    ranked: list[Sentence] = []
+    for (passage, text), content, score in zip(rows, contents, scores, strict=True):
+        ranked.append(Sentence(text, passage, frozenset(content), score))
+    return ranked

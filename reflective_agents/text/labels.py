@@ -195,9 +195,11 @@ def labelled(text: str, *names: str) -> str | None:
             value = part.value
     if value is None:
         return None
-    first = next(filter(None, map(bare, value.splitlines())), "")
-    boxed = _BOXED.search(first)
-    return bare(boxed[1]) if boxed else first
+    for line in map(bare, value.splitlines()):
+        if line:
+            boxed = _BOXED.search(line)
+            return bare(boxed[1]) if boxed else line
+    return ""
 
 
 def answer_in(text: str) -> str | None:
@@ -206,9 +208,11 @@ def answer_in(text: str) -> str | None:
     Returns:
         The answer without its decoration; None if the text names none, which does not say that it holds none.
     """
-    if (value := labelled(text, "final", "answer")) is not None:
+    value = labelled(text, "final", "answer")
+    if value is not None:
         return value
-    if boxed := _BOXED.findall(text):
+    boxed = _BOXED.findall(text)
+    if boxed:
         return bare(boxed[-1])
     found = chain(_STATEMENT.finditer(text), _HASHES.finditer(text))
     statements = [(match.start(), match[1]) for match in found]

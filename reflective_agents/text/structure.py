@@ -115,14 +115,23 @@ def _as_call(value: Json) -> tuple[str, dict[str, Json]] | None:
     # An object with a description declares a tool: the model repeats its prompt.
     if not isinstance(value, dict) or len(value) > 4 or "description" in value:
         return None
-    name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
-    arguments: Json = next((value[key] for key in _ARGUMENTS if key in value), None)
-    # OpenAI's form has the arguments as JSON within a string.
-    if isinstance(arguments, str) and "{" in arguments:
-        arguments = next((inner for inner in objects(arguments) if isinstance(inner, dict)), arguments)
+    names = [value[key] for key in _NAMES if isinstance(value.get(key), str)]
+    given = [value[key] for key in _ARGUMENTS if key in value]
+    if not names or not given:
+        return None
+    arguments = given[0]
     if isinstance(arguments, str):
-        arguments = {"input": arguments}
-    return (name, arguments) if isinstance(name, str) and isinstance(arguments, dict) else None
+        arguments = _written_arguments(arguments)
+    return (str(names[0]), arguments) if isinstance(arguments, dict) else None
+
+
+def _written_arguments(text: str) -> dict[str, Json]:
+    """Read arguments that are a string, as OpenAI's form has them: JSON, or else the input itself."""
+    if "{" in text:
+        for value in objects(text):
+            if isinstance(value, dict):
+                return value
+    return {"input": text}
 
 
 def _is_all(text: str) -> bool:

@@ -8,6 +8,7 @@ needed.
 
 import re
 from functools import cache
+from math import ceil
 from unicodedata import category
 
 SYLLABLES = (
@@ -75,10 +76,12 @@ def count_words(text: str) -> int:
     """Count the words of a text; in unspaced scripts, approximately."""
     if text.isascii():
         return len(text.split())
-    runs = _RUN.findall(text)
-    syllables = sum(len(run[0]) for run in runs)
-    letters = sum(len(run[1]) for run in runs)
-    return len(_RUN.sub(" ", text).split()) + -(-syllables // _SYLLABLES_A_WORD) + -(-letters // _LETTERS_A_WORD)
+    syllables, letters = 0, 0
+    for in_syllables, in_letters in _RUN.findall(text):
+        syllables += len(in_syllables)
+        letters += len(in_letters)
+    spaced = len(_RUN.sub(" ", text).split())
+    return spaced + ceil(syllables / _SYLLABLES_A_WORD) + ceil(letters / _LETTERS_A_WORD)
 
 
 def _pieces(run: re.Match[str]) -> list[str]:

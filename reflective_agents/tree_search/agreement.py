@@ -92,9 +92,10 @@ async def agree(
         return Agreement([], 0, f"no tests of the model's could be run: {stopped}")
     groups = group(passed, samples)
     step.emit("agreement", groups=[{**each._asdict(), "score": each.score} for each in groups])
-    best, most = groups[0], sum(samples) * len(tests)
+    best = groups[0]
     if not best.score:
         return Agreement([], 0, "no program passes a test of the model's")
+    most = sum(samples) * len(tests)
     scores = [0.0] * len(programs)
     for each in groups:
         for program in each.programs:

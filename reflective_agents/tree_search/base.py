@@ -76,14 +76,14 @@ class Algorithm(Protocol):
 
     def prune(self, stats: StatsView, node: str) -> Stats:
         """Return the statistics that change as a person gives a node up: nothing is expanded there or below."""
-        below = [key for key in stats if is_below(key, node)]
-        closed: Stats = {key: {**stats[key], "closed": True} for key in below}
+        closed: Stats = {key: {**stat, "closed": True} for key, stat in stats.items() if is_below(key, node)}
         return {**closed, node: with_extra(closed[node], pruned=True)}
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Return the statistics that change as a person sets the score of a node, which was `before`: all above see the
         difference, and a leaf that may be expanded now is open again."""
-        node, gained = child.node["id"], (child.node["score"] or 0.0) - (before or 0.0)
+        node = child.node["id"]
+        gained = (child.node["score"] or 0.0) - (before or 0.0)
         changed: Stats = {}
         for key in upwards(node):
             stat = stats[key]
@@ -154,7 +154,7 @@ def tell(algorithm: Algorithm, stats: StatsView, job: Job, children: Sequence[Ch
     Returns:
         The statistics that have changed; empty if the job is not in flight: it is finished, or was withdrawn.
     """
-    if not job["node"]:
+    if not job["node"]:  # the job that makes the root
         return {} if ROOT in stats else {child.node["id"]: algorithm.root(child) for child in children}
     if not _in_flight(stats, job):
         return {}
@@ -168,7 +168,9 @@ def withdraw(stats: StatsView, job: Job) -> Stats:
     if not _in_flight(stats, job):
         return {}
     node = job["node"]
-    changed = {key: _replaced(stats[key], virtual=stats[key].get("virtual", 0) - 1) for key in upwards(node)}
+    changed: Stats = {}
+    for key in upwards(node):
+        changed[key] = _replaced(stats[key], virtual=stats[key].get("virtual", 0) - 1)
     flight = [first for first in stats[node].get("flight", ()) if first != job["first"]]
     return {**changed, node: _replaced(changed[node], flight=flight)}
 
@@ -179,7 +181,9 @@ def _in_flight(stats: StatsView, job: Job) -> bool:
 
 def _with_virtual_losses(stats: StatsView, job: Job) -> Stats:
     node = job["node"]
-    changed: Stats = {key: {**stats[key], "virtual": stats[key].get("virtual", 0) + 1} for key in upwards(node)}
+    changed: Stats = {}
+    for key in upwards(node):
+        changed[key] = {**stats[key], "virtual": stats[key].get("virtual", 0) + 1}
     changed[node]["flight"] = [*stats[node].get("flight", ()), job["first"]]
     return changed
 
@@ -202,8 +206,12 @@ def is_pruned(node: NodeStats) -> bool:
 
 def newly_pruned(stats: StatsView, changed: Stats) -> list[str]:
     """Return the nodes that changes of the statistics prune."""
-    pruned = [key for key, node in changed.items() if is_pruned(node)]
-    return [key for key in pruned if key not in stats or not is_pruned(stats[key])]
+    new: list[str] = []
+    for key, node in changed.items():
+        was_pruned = key in stats and is_pruned(stats[key])
+        if is_pruned(node) and not was_pruned:
+            new.append(key)
+    return new
 
 
 def with_extra(node: NodeStats, **entries: object) -> NodeStats:
@@ -215,7 +223,10 @@ def with_extra(node: NodeStats, **entries: object) -> NodeStats:
 def _replaced(node: NodeStats, **entries: int | list[int] | JsonObject) -> NodeStats:
     """Replace entries; those that are 0 or empty are left out."""
     new = {**node, **entries}
-    return cast(NodeStats, {key: entry for key, entry in new.items() if entry or key not in entries})
+    for key, entry in entries.items():
+        if not entry:
+            del new[key]
+    return cast(NodeStats, new)
 
 
 def reopened(stats: Stats, node: str) -> Stats:

@@ -16,6 +16,7 @@ from reflective_agents.nodes.verifiers.verdict import Verdict
 from reflective_agents.prompts import lats as prompts
 from reflective_agents.prompts import search as search_prompts
 from reflective_agents.state.tree import Lesson, TreeNode, TreeView
+from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
@@ -94,7 +95,8 @@ class Candidate:
     def from_node(cls, index: int, steps: Sequence[TreeNode]) -> "Candidate":
         """Make a candidate of a node, the last of `steps`, so that it can be judged."""
         node = steps[-1]
-        answers, done = node["kind"] == "answer", node.get("done", False)
+        answers = node["kind"] == "answer"
+        done = node.get("done", False)
         return cls(
             index,
             messages=node["messages"],
@@ -159,8 +161,8 @@ def keys_of_answers(tree: TreeView) -> dict[str, str]:
 
 
 def _key_of(node: TreeNode) -> str:
-    text, unfounded = node["messages"][0].text, node.get("unfounded", False)
-    return answer_key(text, node.get("checked", ""), unfounded=unfounded)
+    text = node["messages"][0].text
+    return answer_key(text, node.get("checked", ""), unfounded=node.get("unfounded", False))
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
@@ -168,7 +170,8 @@ def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
     if grade is None:
         return node
     node = {**node, "critique": grade.critique, "score": round_score(grade.score), "solved": grade.solved}
-    if terms := {**node.get("terms", {}), **grade.terms}:
+    terms = {**node.get("terms", {}), **grade.terms}
+    if terms:
         node["terms"] = terms
     return node
 
@@ -268,16 +271,20 @@ def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = Fa
         is_last = number == len(steps) and not goes_on
         if is_last or not _answers(node):
             texts.append(_step_text(node))
-    return "\n".join(filter(None, texts))
+    return joined(texts)
 
 
 def _step_text(node: TreeNode) -> str:
-    parts = {"thought": node.get("thought")}
-    if not node["messages"]:
-        parts |= {"action": node.get("action"), "observation": node.get("observation")}
-    shown = [quoted(tag, text) for tag, text in parts.items() if text]
+    shown: list[str] = []
+    if thought := node.get("thought"):
+        shown.append(quoted("thought", thought))
     if node["messages"]:
         shown.append(steps_text(node["messages"]))
+    else:
+        if action := node.get("action"):
+            shown.append(quoted("action", action))
+        if observation := node.get("observation"):
+            shown.append(quoted("observation", observation))
     if _answers(node):
         shown.append(_checked(node))
     return "\n".join(shown)
@@ -285,15 +292,19 @@ def _step_text(node: TreeNode) -> str:
 
 def thought_of(node: TreeNode) -> str:
     """Return what a step says beside its action; empty if it says nothing, or is the answer."""
-    return node.get("thought", "") if _answers(node) or not node["messages"] else node["messages"][0].text
+    if _answers(node) or not node["messages"]:
+        return node.get("thought", "")
+    return node["messages"][0].text
 
 
 def words_of_step(node: TreeNode) -> str:
     """Return a step in words, without tags: what was thought, done and seen; empty for the bare task."""
     parts = [node.get("thought"), node.get("action")]
     for message in node["messages"]:
-        parts += [message.text, *(f"{call['name']}({call['args']})" for call in getattr(message, "tool_calls", []))]
-    return "\n".join(filter(None, dict.fromkeys([*parts, node.get("observation")])))
+        parts.append(message.text)
+        parts += [f"{call['name']}({call['args']})" for call in getattr(message, "tool_calls", [])]
+    parts.append(node.get("observation"))
+    return joined(dict.fromkeys(parts))
 
 
 def _answers(node: TreeNode) -> bool:
@@ -302,15 +313,16 @@ def _answers(node: TreeNode) -> bool:
 
 def _checked(answer: TreeNode) -> str:
     """Return what code has found out about an answer, as a fact for its judge."""
-    facts = [length_text(answer["messages"][0].text), answer.get("checked", "")]
-    return quoted("checked", " ".join(filter(None, facts)))
+    length = length_text(answer["messages"][0].text)
+    return quoted("checked", joined([length, answer.get("checked")], " "))
 
 
 def canonical_message(message: BaseMessage) -> str:
     """Return the same text for equal messages: without ids, white space, references and the order of arguments."""
+    body, _ = split_references(message.text)
     calls = [(call["name"], call["args"]) for call in getattr(message, "tool_calls", [])]
     broken = [(call["name"], call["args"]) for call in getattr(message, "invalid_tool_calls", [])]
-    return json.dumps([" ".join(split_references(message.text)[0].split()), calls, broken], sort_keys=True, default=str)
+    return json.dumps([" ".join(body.split()), calls, broken], sort_keys=True, default=str)
 
 
 def is_answer(message: AnyMessage) -> bool:

@@ -51,27 +51,30 @@ def finishing(schema: type[C], setup: Setup[C]) -> Node:
 
     @node(schema)
     async def finish(state: SearchState, step: Step[C]) -> Update:
-        search, context = await setup(state, step), step.context
+        context = step.context
+        search = await setup(state, step)
         assert isinstance(context, ChoosingContext)
         way = context.way_to_choose
         if way == "score" or (state["outcome"] or {}).get("status") == "solved":
             return await answer(state, step, search)
-        rivals, choice = await (compare if way == PAIRS else run_tests)(state, step, search)
+        choose = compare if way == PAIRS else run_tests
+        rivals, choice = await choose(state, step, search)
         is_judged = not isinstance(search.value, Unjudged)
+        chosen = state.copy()
         if choice is None:
-            alone = state.copy()
-            alone["outcome"] = chosen_by(state["outcome"], "", is_judged=is_judged or not rivals)
-            return await answer(alone, step, search)
+            chosen["outcome"] = chosen_by(state["outcome"], "", is_judged=is_judged or not rivals)
+            return await answer(chosen, step, search)
         nodes = [each.node for each in rivals]
         if choice.scores:
-            nodes = [with_term(*scored, way) for scored in zip(nodes, choice.scores, strict=True)]
+            nodes = [with_term(node, score, way) for node, score in zip(nodes, choice.scores, strict=True)]
         best = nodes[choice.best]
         if choice.scores and not is_scored(best):
             best["score"] = choice.scores[choice.best]
-        chosen, tree = state.copy(), {each["id"]: each for each in nodes}
-        chosen["best"], chosen["tree"] = best["id"], {**state["tree"], **tree}
+        changed = {node["id"]: node for node in nodes}
+        chosen["best"] = best["id"]
+        chosen["tree"] = {**state["tree"], **changed}
         chosen["outcome"] = chosen_by(state["outcome"], choice.reason, is_judged=is_judged)
-        return {"best": best["id"], "tree": tree} | await answer(chosen, step, search)
+        return {"best": best["id"], "tree": changed} | await answer(chosen, step, search)
 
     return finish
 
@@ -99,7 +102,8 @@ def contenders(tree: TreeView, same: Callable[[TreeNode], str]) -> list[Contende
         same: Returns a text that equal answers share.
     """
     answers = [each for each in unpruned(tree) if each["kind"] == "answer"]
-    sound = sorted([each for each in answers if not each.get("unfounded")] or answers, key=rank)
+    sound = [each for each in answers if not each.get("unfounded")] or answers
+    sound.sort(key=rank)
     if any(map(is_scored, sound)):
         sound = [each for each in sound if each["score"] == sound[0]["score"]]
     equal: defaultdict[str, list[TreeNode]] = defaultdict(list)
@@ -122,12 +126,13 @@ async def compare(state: SearchState, step: Step[C], search: TreeSearch) -> Chos
     assert isinstance(context, ChoosingContext)
 
     def words(node: TreeNode) -> str:
-        return " ".join(split_references(search.world.answer(node))[0].split())
+        body, _ = split_references(search.world.answer(node))
+        return " ".join(body.split())
 
     rivals = contenders(state["tree"], words)[: context.comparisons + 1]
     if len(rivals) < 2:
         return rivals, None
-    return rivals, await rank_by_pairs(
+    ranking = await rank_by_pairs(
         step,
         context.judge_model or context.model,
         [trajectory_text(path(state["tree"], each.node["id"])) for each in rivals],
@@ -135,6 +140,7 @@ async def compare(state: SearchState, step: Step[C], search: TreeSearch) -> Chos
         task=search.world.task,
         request=state["request"],
     )
+    return rivals, ranking
 
 
 async def run_tests(state: SearchState, step: Step[C], search: TreeSearch) -> Chosen:
@@ -145,7 +151,8 @@ async def run_tests(state: SearchState, step: Step[C], search: TreeSearch) -> Ch
     if len(rivals) < 2:
         return rivals, None
     programs = [world.answer(each.node) for each in rivals]
-    return rivals, await agree(step, world, state["request"], programs, [each.samples for each in rivals])
+    samples = [each.samples for each in rivals]
+    return rivals, await agree(step, world, state["request"], programs, samples)
 
 
 def chosen_by(reached: Outcome | None, reason: str, *, is_judged: bool) -> Outcome | None:

@@ -42,13 +42,19 @@ def sourcing(tools: Sequence[BaseTool], path: Sequence[TreeNode]) -> str:
 
 def siblings_note(branch: Branch) -> list[str]:
     """Return what is said of the children that the job's node has already: their tool calls, and their answers."""
-    ids = (f"{branch.job['node']}.{i}" for i in range(branch.job["first"]))
-    children = [branch.tree[child] for child in ids if child in branch.tree and branch.tree[child]["messages"]]
-    calls = [steps_text(node["messages"][:1]) for node in children if node["kind"] == "action"]
-    answers = [_excerpt(node) for node in children if node["kind"] == "answer"]
+    calls: dict[str, None] = {}
+    answers: list[str] = []
+    for i in range(branch.job["first"]):
+        node = branch.tree.get(f"{branch.job['node']}.{i}")
+        if node is None or not node["messages"]:
+            continue
+        if node["kind"] == "action":
+            calls[steps_text(node["messages"][:1])] = None
+        elif node["kind"] == "answer":
+            answers.append(_excerpt(node))
     notes = []
     if calls:
-        notes.append(prompts.EARLIER_STEPS.format(steps="\n".join(dict.fromkeys(calls))))
+        notes.append(prompts.EARLIER_STEPS.format(steps="\n".join(calls)))
     if answers:
         notes.append(prompts.EARLIER_ANSWERS.format(answers="\n".join(answers)))
     return notes
@@ -67,6 +73,8 @@ def refusals(branch: Branch) -> list[BaseMessage]:
 
 def with_closing(messages: Sequence[AnyMessage], closing: str) -> list[AnyMessage]:
     """Return messages that end with a closing instruction, which is joined to a user's message before it."""
-    if closing and messages and messages[-1].type == "human":
+    if not closing:
+        return [*messages]
+    if messages and messages[-1].type == "human":
         return [*messages[:-1], HumanMessage(f"{messages[-1].text}\n{closing}")]
-    return [*messages, HumanMessage(closing)] if closing else [*messages]
+    return [*messages, HumanMessage(closing)]

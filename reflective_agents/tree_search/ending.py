@@ -38,14 +38,17 @@ def _last_failure(history: Sequence[LogEntry]) -> list[str]:
 
 def _dead_ends(progress: Progress, max_depth: int) -> list[str]:
     """Return the reasons why a tree search without an answer could not go on."""
-    refused = sum(entry.get("refused", 0) for entry in progress.history)
+    reasons: list[str] = []
     deep = sum(node["depth"] >= max_depth for node in progress.tree.values())
-    whys = [entry["why"] for entry in progress.history if "why" in entry and "refused" in entry]
-    reasons = []
     if deep:
         reasons.append(f"nodes without an answer at max_depth={max_depth}: {deep}")
-    if whys:
-        reasons.append(f"steps refused: {refused}, the last one because {whys[-1]}")
+    refused, why = 0, ""
+    for entry in progress.history:
+        if "refused" in entry:
+            refused += entry["refused"]
+            why = entry.get("why", why)
+    if why:
+        reasons.append(f"steps refused: {refused}, the last one because {why}")
     return reasons
 
 
@@ -61,22 +64,23 @@ def after_job(
         context: The settings.
         before: The outcome so far, a limit or a fault; only a solution replaces it.
     """
-    solved = sorted((child.node for child in result.children if child.node["solved"]), key=rank)
-    limits = [reason for reason in result.stops if isinstance(reason, LimitReached)]
+    solved = [child.node for child in result.children if child.node["solved"]]
     if solved:
-        best = progress.tree[progress.best or solved[0]["id"]]
-        return Outcome(status="solved", reason=why_solved(best if best["solved"] else solved[0]))
+        solution = min(solved, key=rank)
+        best = progress.tree[progress.best or solution["id"]]
+        return Outcome(status="solved", reason=why_solved(best if best["solved"] else solution))
     if before:
         return before
-    if limits:
-        return stopped(limits[0])
+    for reason in result.stops:
+        if isinstance(reason, LimitReached):
+            return stopped(reason)
     if result.stops and result.fruitless and _keeps_failing(progress.history, algorithm.arms):
         return stopped(result.stops[0])
     if isinstance(context, BranchingContext) and context.min_gain is not None and progress.best:
         reached = (progress.tree[progress.best]["score"] or 0.0) + context.min_gain
         if not _may_exceed(reached, progress, algorithm):
-            reason = f"no open leaf is better than the best answer by more than min_gain={context.min_gain:g}"
-            return Outcome(status="exhausted", reason=reason)
+            why = f"no open leaf is better than the best answer by more than min_gain={context.min_gain:g}"
+            return Outcome(status="exhausted", reason=why)
     return None
 
 
@@ -85,8 +89,10 @@ def _keeps_failing(history: Sequence[LogEntry], arms: Sequence[str]) -> bool:
     row than there are models: a single failure does not end a search."""
     tried = [entry for entry in history if entry["calls"] or "failed" in entry]
     failures = list(takewhile(lambda entry: "failed" in entry, reversed(tried)))
-    untried = set(arms) - {entry.get("arm", "") for entry in failures}
-    return not untried and (len(failures) > len(set(arms)) or len(failures) == len(tried))
+    failed_arms = {entry.get("arm", "") for entry in failures}
+    if not failed_arms.issuperset(arms):
+        return False
+    return len(failures) > len(set(arms)) or len(failures) == len(tried)
 
 
 def _may_exceed(score: float, progress: Progress, algorithm: Algorithm) -> bool:

@@ -1,13 +1,13 @@
 """What the graphs of all tree searches have in common: how one begins, goes on and answers."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.types import Command, Overwrite
 
-from reflective_agents.environments.base import Environment, Task, task_of
+from reflective_agents.environments.base import Environment, task_of, without_gold
 from reflective_agents.nodes.acting.agent import appraise, environment_of
 from reflective_agents.nodes.acting.react_text import held_answer, parse_answer
 from reflective_agents.nodes.answer_stream import AnswerStream, final_answer
@@ -125,29 +125,35 @@ def unless_ordered(usual: Node, steer: Node | None = None) -> Node:
 
 async def _expand_or_finish(update: Update) -> Command[str]:
     """Expand until something has ended the run. A conditional edge would copy the whole tree to look at the outcome."""
-    if "then" in update:
-        return Command(update={name: value for name, value in update.items() if name != "then"}, goto=update["then"])
-    return Command(update=update, goto="finish" if update.get("outcome") else "expand")
+    if "then" not in update:
+        return Command(update=update, goto="finish" if update.get("outcome") else "expand")
+    written = {name: value for name, value in update.items() if name != "then"}
+    return Command(update=written, goto=update["then"])
 
 
 async def enter(state: SearchState, step: Step[TreeContext]) -> Update:
     """Begin a tree search: the state in which its task starts, and the request, as quoted text.
 
-    The task's right answer is left out unless the settings ask for it, or the environment needs it: with it, the
-    environment would reward right answers, and so guide the search.
+    The task's right answer is left out unless the settings ask for it, or the environment needs it.
     """
-    full_task = task_of(state.get("task"), state["messages"][-1].text)
+    task = task_of(state.get("task"), state["messages"][-1].text)
     environment = await environment_of(step.context)
-    keeps_gold = step.context.gold_reward or (environment is not None and environment.needs_gold)
-    task = {key: value for key, value in full_task.items() if key != "gold" or keeps_gold}
-    start = environment.start(cast(Task, task)) if environment else {}
+    if not step.context.gold_reward:
+        task = without_gold(task, environment)
+    start = environment.start(task) if environment else {}
     request = quoted("request", environment.public(start)) if environment else request_text(state["messages"])
     lessons = [Lesson(node="", answer="", text=text, earlier=True) for text in state.get("recalled", [])]
     if advice := state.get("advice"):
         lessons.append(Lesson(node="", answer="", text=advice))
-    cleared: Update = {name: None for name in ("task", "advice", "reward", "guess") if name in state}
-    cleared |= {name: empty for name, empty in (("orders", []), ("raised", {})) if state.get(name)}
-    return {"world": start, "request": request, "recalled": [], "lessons": Overwrite(lessons), **cleared}
+    update: Update = {"world": start, "request": request, "recalled": [], "lessons": Overwrite(lessons)}
+    for name in ("task", "advice", "reward", "guess"):
+        if name in state:
+            update[name] = None
+    if state.get("orders"):
+        update["orders"] = []
+    if state.get("raised"):
+        update["raised"] = {}
+    return update
 
 
 def bare_root(state: SearchState, step: Step[TreeContext], search: TreeSearch) -> Update:
@@ -175,23 +181,27 @@ async def answer(
     had, an answer is taken that a thought on it has held, or that followed an action."""
     best = state["tree"].get(state["best"] or "")
     outcome: Outcome | None = state["outcome"]
-    text, reward, message_id, appraisal = "", None, None, UNCHECKED
+    environment = await environment_of(step.context)
+    message_id = None
+    appraisal = UNCHECKED
     if best is not None:
-        text, reward = answer_text or search.world.answer(best), best.get("reward")
+        text = answer_text or search.world.answer(best)
+        reward = best.get("reward")
         message_id = best["messages"][0].id if best["messages"] else None
-        appraisal = appraise_best(best, await environment_of(step.context))
+        appraisal = appraise_best(best, environment)
     else:
+        text, reward = "", None
         listener = AnswerStream(step, final_answer)
         stopped: LimitReached | ModelFailed | None = None
         try:
-            text, reward = await conclude(state, step, search, None if step.context.environment else listener)
+            text, reward = await conclude(state, step, search, None if environment else listener)
         except (LimitReached, ModelFailed) as stop:
             stopped = stop
         if not text:
             text, reward = await answer_on_the_way(state, step, search)
         if text:
             message_id = await listener.end(text)
-            appraisal = appraise(await environment_of(step.context), text, reward)
+            appraisal = appraise(environment, text, reward)
         elif stopped:
             outcome = outcome_without_answer(outcome, stopped)
     if outcome and step.context.gold_reward and "gold" in state["world"].get("task", {}):
@@ -238,9 +248,15 @@ async def conclude(
         return "", None
     nodes = path(state["tree"], end["id"])
     job = Job(node=end["id"], kind="expand", first=0, width=1)
-    lessons, request = state["lessons"], state["request"]
-    own, earlier = own_lessons(lessons), earlier_lessons(lessons)
-    branch = Branch(job, state["messages"], request, nodes, own, earlier=earlier, may_act=False)
+    branch = Branch(
+        job,
+        state["messages"],
+        state["request"],
+        nodes,
+        lessons=own_lessons(state["lessons"]),
+        earlier=earlier_lessons(state["lessons"]),
+        may_act=False,
+    )
     text = await search.policy.conclude(branch, listener)
     if not text.strip():
         raise ModelFailed("the model called a tool where it had to write text")
@@ -254,8 +270,10 @@ async def answer_on_the_way(
     was known, with its reward; empty if there is none."""
     end = furthest_node(state["tree"])
     nodes = path(state["tree"], end["id"]) if end else []
-    held = held_answer([thought_of(node) for node in nodes]) or state.get("guess")
-    return await _rewarded(held, nodes, step, search) if held and nodes else (held or "", None)
+    held = held_answer([thought_of(node) for node in nodes]) or state.get("guess") or ""
+    if not held or not nodes:
+        return held, None
+    return await _rewarded(held, nodes, step, search)
 
 
 async def _rewarded(

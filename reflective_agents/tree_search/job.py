@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import compress
 
 from reflective_agents.nodes.evidence.sources import observations_on, sources_of, thread_sources
 from reflective_agents.nodes.evidence.verifying import Evidence
@@ -125,8 +126,12 @@ class ExpansionJob:
     """
 
     def __init__(self, search: TreeSearch, branch: Branch, node_by_state: NodeByState) -> None:
-        self.search, self.branch, self.node_by_state = search, branch, node_by_state
-        self.step, self.world, self.value = search.step, search.world, search.value
+        self.search = search
+        self.branch = branch
+        self.node_by_state = node_by_state
+        self.step = search.step
+        self.world = search.world
+        self.value = search.value
         self.result = JobResult()
         self._candidates: dict[str, Candidate] = {}
         self._states: dict[str, Candidate] = {}
@@ -208,25 +213,36 @@ class ExpansionJob:
         Of more than `width` candidates, those are kept that can be carried out: one that solves the task, then those
         proposed most often, then the first.
         """
-        self.result.guess = next((item.guess for item in candidates if item.guess), self.result.guess)
-        fresh = [item for item in candidates if not self.merge_twin(self.world.canonical(item), item)]
+        fresh = self._merged(candidates)
         width = self.branch.job["width"]
         if len(fresh) <= width and not self.world.rewards:
             await at_once([self._act_and_grade(candidate) for candidate in fresh])
             return
         acted = await at_once([self._act(candidate) for candidate in fresh])
-        able = [candidate for candidate, possible in zip(fresh, acted, strict=True) if possible]
+        able = list(compress(fresh, acted))
         able.sort(key=lambda candidate: (not candidate.solves, -candidate.samples, candidate.index))
         for candidate in able[width:]:
             self._drop(candidate)
         await at_once([self.grade_now(candidate) for candidate in able[:width]])
 
+    def _merged(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Merge equal candidates, and return the first of each; the first guess among them is kept."""
+        guesses = [candidate.guess for candidate in candidates if candidate.guess]
+        if guesses:
+            self.result.guess = guesses[0]
+        fresh: list[Candidate] = []
+        for candidate in candidates:
+            if not self.merge_twin(self.world.canonical(candidate), candidate):
+                fresh.append(candidate)
+        return fresh
+
     def merge_twin(self, key: str, candidate: Candidate) -> bool:
         """Merge a candidate into the one with the same key; False if it is the first with this key."""
         twin = self._candidates.setdefault(key, candidate)
-        if twin is not candidate:
-            self._merge(twin, candidate)
-        return twin is not candidate
+        if twin is candidate:
+            return False
+        self._merge(twin, candidate)
+        return True
 
     def _merge(self, twin: Candidate, candidate: Candidate) -> None:
         twin.samples += candidate.samples
@@ -257,10 +273,11 @@ class ExpansionJob:
             self.result.merged += 1
             return False
         twin = self._states.setdefault(key, candidate) if key else candidate
-        if twin is not candidate:
-            self._drop(candidate)
-            self._merge(twin, candidate)
-        return twin is candidate
+        if twin is candidate:
+            return True
+        self._drop(candidate)
+        self._merge(twin, candidate)
+        return False
 
     def _drop(self, candidate: Candidate) -> None:
         self._candidates = {key: item for key, item in self._candidates.items() if item is not candidate}
@@ -287,7 +304,8 @@ class ExpansionJob:
             return candidate.grade
         if not key:
             return await self.value.grade(self.branch, candidate)
-        if (node := self.node_by_state(key)) and node["score"] is not None:
+        node = self.node_by_state(key)
+        if node and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
             terms = dict(node.get("terms", {}))
             return Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
@@ -299,7 +317,8 @@ class ExpansionJob:
         """Ask the verifiers of the user's what they say of an answer at the end of a trajectory, if there are any."""
         if not (candidate.answers and (candidate.final or candidate.done) and is_verified(self.step)):
             return None
-        answer, evidence = self.world.answer(candidate.as_node("", None)), await self.evidence_of(candidate)
+        answer = self.world.answer(candidate.as_node("", None))
+        evidence = await self.evidence_of(candidate)
         return await verify_answer(self.step, self.search.run_id, self.branch.conversation, answer, evidence.passages)
 
     async def evidence_of(self, candidate: Candidate) -> Evidence:
@@ -324,9 +343,11 @@ class ExpansionJob:
         return f"{job['node']} {sha256(key.encode()).hexdigest()[:16]}"
 
     def _as_child(self, node: TreeNode, candidate: Candidate) -> Child:
-        key, sibling_key = self._key(candidate), self._sibling_key(candidate)
+        key = self._key(candidate)
+        sibling_key = self._sibling_key(candidate)
         if candidate.grade:
-            self.result.keys |= {name: node["id"] for name in (key, sibling_key) if name}
+            for name in filter(None, (key, sibling_key)):
+                self.result.keys[name] = node["id"]
         once = self.search.skip_known_states or not self.world.rewards  # an answer to an open question
         first = self.node_by_state(key) if once and key else None
         is_known = first is not None and first["id"] != node["id"]

@@ -44,8 +44,11 @@ class SearchStep:
     """
 
     def __init__(self, state: SearchState, step: Step[TreeContext], search: TreeSearch) -> None:
-        self.state, self.step, self.search = state, step, search
-        self.context, self.algorithm = step.context, search.algorithm
+        self.state = state
+        self.step = step
+        self.search = search
+        self.context = step.context
+        self.algorithm = search.algorithm
         self.progress = Progress(state)
         self.goes_on = True
         self._outcome: Outcome | None = None
@@ -82,8 +85,9 @@ class SearchStep:
         if not jobs:
             self._end(without_job(self.progress, self.algorithm, self.step))
             return None
-        job, most = jobs[0], self.context.max_expansions
-        if job["kind"] in EXPANSIONS and self.progress.expansions + len(self._flight) >= most:
+        job = jobs[0]
+        expansions = self.progress.expansions + len(self._flight)
+        if job["kind"] in EXPANSIONS and expansions >= self.context.max_expansions:
             self._end(limited(self.context.limit("max_expansions", self.progress.expansions)))
             return None
         width = self._affordable_width(job) if job["node"] else 1
@@ -92,7 +96,10 @@ class SearchStep:
             return None
         self.progress.stats.update(changed)
         self._jobs_left -= 1
-        return {**job, "width": width, "narrowed": True} if width < job["width"] else {**job, "width": width}
+        chosen: Job = {**job, "width": width}
+        if width < job["width"]:
+            chosen["narrowed"] = True
+        return chosen
 
     def start(self, job: Job) -> None:
         """Run a job as a task, with a bill of its own."""
@@ -168,8 +175,8 @@ class SearchStep:
 
     def _branch(self, job: Job) -> Branch:
         nodes = path(self.progress.tree, job["node"])
-        judged: list[list[TreeNode]] = []
         may_act = len(nodes) < self.context.max_depth and self.step.meter.calls_left > self._reserved_calls
+        judged: list[list[TreeNode]] = []
         if "nodes" in job:
             nodes, judged = self.progress.paths(job["nodes"])
         return Branch(

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Protocol
 
 from langchain_core.language_models import BaseChatModel
@@ -31,6 +30,7 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.actions import read_answer
+from reflective_agents.text.joined import joined
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_messages, lessons_text
@@ -112,19 +112,18 @@ class Sampling(ABC):
 
         options = {"first": branch.job["first"], **self.options()}
         prompt = [*self.prompt(branch), *refusals(branch)]
-        stopped: LimitReached | ModelFailed | None = None
         try:
             await sample_each(self.step, self.bound(branch), prompt, range(width), read, **options)
-        except (LimitReached, ModelFailed) as stop:
-            stopped = stop
+        except (LimitReached, ModelFailed):
+            await follow(sorted(sampled, key=lambda candidate: candidate.index))
+            raise
         await follow(sorted(sampled, key=lambda candidate: candidate.index))
-        if stopped is not None:
-            raise stopped
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer from the steps of the branch."""
-        chat, prompt = self.bound(branch), self.prompt(branch, prompts.CONCLUDE)
-        return (await request(chat, prompt, self.step.meter, listener=listener))[0].text
+        prompt = self.prompt(branch, prompts.CONCLUDE)
+        reply, *_ = await request(self.bound(branch), prompt, self.step.meter, listener=listener)
+        return reply.text
 
     def author(self, node: TreeNode) -> BaseChatModel:
         """Return the model, which makes all nodes."""
@@ -146,14 +145,17 @@ class ChatSampling(Sampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the conversation and the steps so far; what changes from request to request comes last."""
-        steps = history(branch.path, prompts.NEXT_STEP if self.tools else prompts.NEXT_ANSWER)
-        situation = prompts.STEPS + sourcing(self.tools, branch.path) if self.tools else prompts.ANSWERING
+        if self.tools:
+            steps = history(branch.path, prompts.NEXT_STEP)
+            situation = prompts.STEPS + sourcing(self.tools, branch.path)
+        else:
+            steps = history(branch.path, prompts.NEXT_ANSWER)
+            situation = prompts.ANSWERING
+        closing = closing or self.closing(branch, first=not steps)
         return prompts.ACT.format_messages(
             situation=examples_text(self.step.context.few_shot) + situation.format(today=today()),
             conversation=list(branch.conversation),
-            trajectory=with_closing(
-                [*lessons_messages(branch), *steps], closing or self.closing(branch, first=not steps)
-            ),
+            trajectory=with_closing([*lessons_messages(branch), *steps], closing),
         )
 
     def closing(self, branch: Branch, *, first: bool) -> str:
@@ -165,8 +167,10 @@ class ChatSampling(Sampling):
         """
         if self.tools and not branch.may_act:
             return "" if first else prompts.LAST_STEP
-        alike = [self.note_on_width(branch.job["width"])] if self.tools and not first else []
-        return "\n".join(filter(None, [*siblings_note(branch), *alike]))
+        notes = siblings_note(branch)
+        if self.tools and not first:
+            notes.append(self.note_on_width(branch.job["width"]))
+        return joined(notes)
 
     def note_on_width(self, width: int) -> str:
         """Say that the step is sampled several times, if it is."""
@@ -207,14 +211,18 @@ class ListedCalls(ChatSampling):
         """Ask for the lists at once, and pass their steps on."""
         prompt = [*self.prompt(branch), *refusals(branch)]
         replies = await sample(self.step, self.bound(branch), prompt, self.lists)
-        messages = [message for reply in replies for message in _one_per_call(reply)]
-        await follow([self.read(message, i) for i, message in enumerate(messages[: width * self.lists])])
+        messages: list[AIMessage] = []
+        for reply in replies:
+            messages += _one_per_call(reply)
+        steps = [self.read(message, i) for i, message in enumerate(messages)]
+        await follow(steps[: width * self.lists])
 
 
 def _one_per_call(reply: AIMessage) -> list[AIMessage]:
     """Split a reply into one message for each of its calls."""
-    calls = reply.tool_calls
-    return [only_calls(reply, [call]) for call in calls] if len(calls) > 1 else [reply]
+    if len(reply.tool_calls) <= 1:
+        return [reply]
+    return [only_calls(reply, [call]) for call in reply.tool_calls]
 
 
 class ActSampling(Sampling):
@@ -230,14 +238,18 @@ class ActSampling(Sampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
-        taken = [node for node in branch.path if node.get("action")]
-        steps = [*chain.from_iterable(map(_turns, taken))]
+        steps: list[AnyMessage] = []
+        for node in branch.path:
+            if node.get("action"):
+                steps += _turns(node)
+        if not closing and self._ends(branch):
+            closing = prompts.LAST_ACTION.strip()
         return prompts.ACT_TASK.format_messages(
             task=self.world.task,
             conversation=list(branch.conversation[:-1]),
             request=branch.request,
             lessons=lessons_text(branch),
-            steps=with_closing(steps, closing or (prompts.LAST_ACTION.strip() if self._ends(branch) else "")),
+            steps=with_closing(steps, closing),
         )
 
     def _ends(self, branch: Branch) -> bool:
@@ -260,7 +272,8 @@ class ActSampling(Sampling):
         """Ask for an answer; nothing may be called."""
         chat = with_tools(self.model, [act_tool(self.environment)], "none")
         prompt = self.prompt(branch, prompts.CONCLUDE)
-        return (await request(chat, prompt, self.step.meter, listener=listener))[0].text
+        reply, *_ = await request(chat, prompt, self.step.meter, listener=listener)
+        return reply.text
 
 
 def _turns(node: TreeNode) -> list[AnyMessage]:
@@ -268,7 +281,9 @@ def _turns(node: TreeNode) -> list[AnyMessage]:
     call = tool_call(name="act", args={"action": node.get("action", "")}, id=f"call_{node['id']}")
     turns: list[AnyMessage] = [AIMessage(node.get("thought", ""), tool_calls=[call])]
     turns.append(ToolMessage(node.get("observation", ""), tool_call_id=call["id"], name="act"))
-    return [*turns, HumanMessage(quoted("critique", node["critique"]))] if node["critique"] else turns
+    if node["critique"]:
+        turns.append(HumanMessage(quoted("critique", node["critique"])))
+    return turns
 
 
 class PaperSampling(ActSampling):
@@ -280,21 +295,28 @@ class PaperSampling(ActSampling):
 
     def prompt(self, branch: Branch, closing: str = "") -> list[BaseMessage]:
         """Return the task and the steps so far, and then what changes from request to request."""
-        steps = [node for node in branch.path if node.get("action")]
-        earlier = "".join(_lines(number, node) for number, node in enumerate(steps, 1))
-        next_step = f"{prompts.LAST_ACTION if self._ends(branch) else ''}Thought {len(steps) + 1}:"
+        taken = [node for node in branch.path if node.get("action")]
+        steps = ""
+        for number, node in enumerate(taken, 1):
+            steps += _lines(number, node)
+        if closing:
+            steps += closing
+        else:
+            last = prompts.LAST_ACTION if self._ends(branch) else ""
+            steps += f"{last}Thought {len(taken) + 1}:"
         return prompts.ACT_TEXT.format_messages(
             task=self.world.task,
             conversation=list(branch.conversation[:-1]),
             request=branch.request,
             lessons=lessons_text(branch),
-            steps=f"{earlier}{closing or next_step}",
+            steps=steps,
         )
 
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Read thought and action; an answer without an action becomes the action that gives it."""
         move = parse_step(reply.text, environment=self.environment)
-        action, guess = move["action"] or self._giving(move["answer"]), read_answer(reply.text) or ""
+        action = move["action"] or self._giving(move["answer"])
+        guess = read_answer(reply.text) or ""
         return Candidate(index, thought=move["thought"], action=action, guess=guess)
 
     def options(self) -> JsonObject:
@@ -344,9 +366,12 @@ class ListProposals(ActSampling):
         """Ask for the lists at once; each line is a step. The more lists propose it, the more samples it has."""
         prompt = [*self.prompt(branch), *refusals(branch)]
         replies = await sample(self.step, self.model, prompt, self.lists)
-        lines = chain.from_iterable(reply.text.splitlines() for reply in replies)
-        steps = filter(None, map(without_marker, lines))
-        await follow([Candidate(i, action=step) for i, step in enumerate(steps)])
+        steps: list[Candidate] = []
+        for reply in replies:
+            for line in reply.text.splitlines():
+                if action := without_marker(line):
+                    steps.append(Candidate(len(steps), action=action))
+        await follow(steps)
 
 
 class Arms:
@@ -372,7 +397,8 @@ class Arms:
         return self._of(node).model
 
     def _of(self, node: TreeNode) -> Sampling:
-        return self.policies.get(node.get("model", "")) or next(iter(self.policies.values()))
+        first, *_ = self.policies.values()
+        return self.policies.get(node.get("model", ""), first)
 
 
 def sampling_for(step: Step[TreeContext], world: OpenWorld | TaskWorld, model: Model = None) -> Sampling:

@@ -54,14 +54,18 @@ class Progress:
 
     def remember(self, keys: Mapping[str, str]) -> None:
         """Remember the first node in each state, by the state's key."""
-        self._keys.update({key: node for key, node in keys.items() if not self.node_by_state(key)})
+        for key, node in keys.items():
+            if not self.node_by_state(key):
+                self._keys[key] = node
 
     def paths(self, nodes: Sequence[str]) -> tuple[list[TreeNode], list[list[TreeNode]]]:
         """Return the nodes that all paths to `nodes` have in common, and the rest of each path."""
         paths = [path(self.tree, node) for node in nodes]
+        above = [steps[:-1] for steps in paths]
         shared = 0
-        for level in zip(*(steps[:-1] for steps in paths), strict=False):
-            if len({node["id"] for node in level}) > 1:
+        for level in zip(*above, strict=False):
+            ids = {node["id"] for node in level}
+            if len(ids) > 1:
                 break
             shared += 1
         return paths[0][:shared], [steps[shared:] for steps in paths]
@@ -75,16 +79,22 @@ class Progress:
 
     def update(self) -> Update:
         """Return the update of the state."""
+        changed_nodes = {key: self._changes(node) for key, node in self._nodes.items()}
+        first_by_state = {key: node for key, node in self._keys.items() if not is_answer_key(key)}
         added: Update = {
-            "tree": {key: self._changes(node) for key, node in self._nodes.items()},
+            "tree": changed_nodes,
             "stats": changes_of(self._stats, self._state["stats"]),
             "log": self.log,
-            "values": {key: node for key, node in self._keys.items() if not is_answer_key(key)},
+            "values": first_by_state,
             "lessons": self.lessons[len(self._state["lessons"]) :],
         }
-        update = {name: new for name, new in added.items() if new} | {"expansions": self.expansions}
-        latest = {"best": self.best, "guess": self.guess}
-        return update | {name: new for name, new in latest.items() if new != self._state.get(name)}
+        update: Update = {name: new for name, new in added.items() if new}
+        update["expansions"] = self.expansions
+        if self.best != self._state.get("best"):
+            update["best"] = self.best
+        if self.guess != self._state.get("guess"):
+            update["guess"] = self.guess
+        return update
 
     def _changes(self, node: TreeNode) -> Mapping[str, object]:
         """Return the entries of a node that are not stored yet."""

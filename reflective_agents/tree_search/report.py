@@ -1,7 +1,6 @@
 """The report of a job of a tree search: an entry of the log in the state, and events."""
 
 from collections.abc import Sequence
-from itertools import chain
 from textwrap import shorten
 
 from langchain_core.messages import AIMessage
@@ -29,14 +28,21 @@ def log_entry(job: Job, result: JobResult, changed: Stats, pruned: Sequence[str]
         changed: The statistics that it has changed.
         pruned: The nodes that the algorithm has pruned.
     """
-    children = [] if job["kind"] == "judge" else [child.node for child in result.children]
-    added = {node["id"]: node for node in children if node["id"] != job["node"]}
-    figures = {key: [stat["visits"], stat["total"]] for key, stat in changed.items()}
+    added: dict[str, TreeNode] = {}
+    if job["kind"] != "judge":
+        for child in result.children:
+            if child.node["id"] != job["node"]:
+                added[child.node["id"]] = child.node
+    stats: dict[str, list[float]] = {}
+    for key, stat in changed.items():
+        figures = [stat["visits"], stat["total"]]
+        if key not in added or figures != first_figures(added[key]):
+            stats[key] = figures
     entry = LogEntry(
         kind=job["kind"],
         node=job["node"] or None,
         added=list(added),
-        stats={key: seen for key, seen in figures.items() if key not in added or seen != first_figures(added[key])},
+        stats=stats,
         calls=result.calls,
         tokens=result.tokens,
     )
@@ -81,8 +87,14 @@ def event_fields(node: TreeNode) -> JsonObject:
 
 def summarize_node(node: TreeNode) -> str:
     """Return a node's action, its tool calls, or else its text, on one line of up to `MAX_SUMMARY` characters."""
-    messages = [message for message in node["messages"] if isinstance(message, AIMessage)]
-    calls = chain.from_iterable(message.tool_calls for message in messages)
-    called = ", ".join(f"{call['name']}({', '.join(map(str, call['args'].values()))})" for call in calls)
-    text = " ".join((node.get("action") or called or " ".join(message.text for message in messages)).split())
+    calls: list[str] = []
+    texts: list[str] = []
+    for message in node["messages"]:
+        if isinstance(message, AIMessage):
+            texts.append(message.text)
+            for call in message.tool_calls:
+                args = ", ".join(map(str, call["args"].values()))
+                calls.append(f"{call['name']}({args})")
+    words = node.get("action") or ", ".join(calls) or " ".join(texts)
+    text = " ".join(words.split())
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"

@@ -35,7 +35,8 @@ def prune(values: Values, *nodes: str) -> Command[str]:
     Raises:
         Misuse: if there is no such node, or it is the root.
     """
-    return order(values, *(Change(kind="prune", node=node) for node in nodes))
+    changes = [Change(kind="prune", node=node) for node in nodes]
+    return order(values, *changes)
 
 
 def rescore(values: Values, node: str, score: float) -> Command[str]:
@@ -63,7 +64,8 @@ def more(values: Values, max_expansions: int = 0, **limits: float) -> Command[st
         Misuse: if a limit is not raised.
     """
     raised = {"max_expansions": max_expansions, **limits}
-    return order(values, Change(kind="more", limits={name: increase for name, increase in raised.items() if increase}))
+    increases = {name: increase for name, increase in raised.items() if increase}
+    return order(values, Change(kind="more", limits=increases))
 
 
 def stop(values: Values) -> Command[str]:
@@ -117,7 +119,9 @@ def changes_in(values: Values) -> int:
 
 def impossible(values: Values, change: Change) -> str:
     """Return why a change cannot be made; empty if it can."""
-    kind, node, tree = change.get("kind"), str(change.get("node")), values.get("tree") or {}
+    kind = change.get("kind")
+    node = str(change.get("node"))
+    tree = values.get("tree") or {}
     if kind not in CHANGES:
         return f"{kind} is not a change of a tree search: there are {', '.join(CHANGES)}"
     if not tree:
@@ -126,8 +130,9 @@ def impossible(values: Values, change: Change) -> str:
         return ""
     if kind == "more":
         limits = change.get("limits") or {}
-        if unknown := [name for name in limits if not name.startswith("max_")]:
-            return f"{unknown[0]} is not a limit"
+        for name in limits:
+            if not name.startswith("max_"):
+                return f"{name} is not a limit"
         is_raised = bool(limits) and all(increase > 0 for increase in limits.values())
         return "" if is_raised else "say by how much a limit is raised"
     if node not in tree:

@@ -16,6 +16,7 @@ from reflective_agents.state.outcome import Outcome, accepts
 from reflective_agents.state.policy import check_caller
 from reflective_agents.state.tree import Change, LogEntry, Order, SearchState, StatsView, TreeNode
 from reflective_agents.text.clean import clean_data
+from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.base import Child, newly_pruned
 from reflective_agents.tree_search.ending import why_solved
 from reflective_agents.tree_search.job import TreeSearch
@@ -96,7 +97,8 @@ class SteeringStep:
 
     def _rescore(self, change: Change) -> LogEntry:
         node = self.progress.tree[change["node"]]
-        score, before = round_score(change["score"]), node["score"]
+        before = node["score"]
+        score = round_score(change["score"])
         solved = node["solved"] and accepts(True, score, self.step.context.min_score)
         new: TreeNode = {**node, "score": score, "solved": solved, "rescored": True}
         pruned = any(self.progress.tree[key].get("pruned") for key in upwards(node["id"]))
@@ -112,7 +114,7 @@ class SteeringStep:
 
     def _hint(self, change: Change) -> LogEntry:
         node = self.progress.tree[change["node"]]
-        hints = "\n".join(filter(None, [node.get("hint"), clean_data(change["text"]).strip()]))
+        hints = joined([node.get("hint"), clean_data(change["text"]).strip()])
         self.progress.tree[node["id"]] = {**node, "hint": hints}
         return _entry("hint", change)
 
@@ -134,10 +136,13 @@ class SteeringStep:
             outcome = Outcome(status="solved", reason=why_solved(best))
         elif "stop" in self._made:
             outcome = Outcome(status="exhausted", reason="a person has stopped the search")
-        last = state["messages"][-1:]
-        removed = [RemoveMessage(message.id) for message in last if message.type == "ai" and message.id]
         update = progress.update() | {"orders": [], "answer": None, "outcome": outcome}
-        return update | {name: new for name, new in (("messages", removed), ("raised", self.raised)) if new}
+        last = state["messages"][-1]
+        if last.type == "ai" and last.id:
+            update["messages"] = [RemoveMessage(last.id)]
+        if self.raised:
+            update["raised"] = self.raised
+        return update
 
 
 def _entry(kind: str, change: Change, changed: StatsView | None = None) -> LogEntry:

@@ -17,6 +17,11 @@ def children(stats: StatsView, node_id: str) -> list[str]:
     return [child for child in ids if child in stats]
 
 
+def open_children(stats: StatsView, node_id: str) -> list[str]:
+    """Return the ids of a node's children below which something can still be expanded, in order."""
+    return [child for child in children(stats, node_id) if not stats[child]["closed"]]
+
+
 def parent_of(node_id: str) -> str | None:
     """Return the id of a node's parent, which its own id begins with; None for the root."""
     return node_id.rpartition(".")[0] or None
@@ -63,7 +68,8 @@ def round_score(score: float) -> float:
 
 def best_answer(tree: TreeView) -> TreeNode | None:
     """Return the best answer: solved ones first, then by score, then the shallowest and first."""
-    return min((node for node in unpruned(tree) if node["kind"] == "answer"), key=rank, default=None)
+    answers = [node for node in unpruned(tree) if node["kind"] == "answer"]
+    return min(answers, key=rank, default=None)
 
 
 def best_node(tree: TreeView) -> TreeNode | None:
@@ -80,8 +86,12 @@ def furthest_node(tree: TreeView) -> TreeNode | None:
     """
 
     def order(node: TreeNode) -> Rank:
-        scores = (tree[key]["score"] for key in upwards(node["id"]))
-        score = next((score for score in scores if score is not None), 0.0)
+        score = 0.0
+        for key in upwards(node["id"]):
+            own = tree[key]["score"]
+            if own is not None:
+                score = own
+                break
         return (not node["solved"], -score, node.get("done", False), -node["depth"], *child_indices(node["id"]))
 
     return min(unpruned(tree), key=order, default=None)

@@ -120,7 +120,8 @@ class Judge(Value):
 
     async def _judge_together(self, branch: Branch, waiting: Sequence[Candidate]) -> None:
         """Judge siblings in one call, or in halves, where the model's context does not hold them all."""
-        half, schema = len(waiting) // 2, Judgements.of(len(waiting))
+        half = len(waiting) // 2
+        schema = Judgements.of(len(waiting))
         prompt = self._prompt_together(branch, waiting)
         try:
             if half and not holds(model_of(self.step, self.model), prompt, self.step.meter):
@@ -129,7 +130,8 @@ class Judge(Value):
         except TooLong:
             if not half:
                 raise
-            await each_to_its_end([self._judge_together(branch, part) for part in (waiting[:half], waiting[half:])])
+            halves = (waiting[:half], waiting[half:])
+            await each_to_its_end([self._judge_together(branch, part) for part in halves])
             return
         for candidate, judgement in zip(waiting, judgements, strict=True):
             candidate.grade = self._as_grade(judgement, candidate)
@@ -204,13 +206,13 @@ class StepReward(Value):
         """Score the last of the steps up to here."""
         if candidate.final or candidate.done:
             return await self.value.grade(branch, candidate)
-        steps = filter(None, map(words_of_step, [*branch.path, *candidate.before, candidate.as_node("", None)]))
+        nodes = [*branch.path, *candidate.before, candidate.as_node("", None)]
+        steps = list(filter(None, map(words_of_step, nodes)))
         try:
-            score = await reward.score(self.step, self.reward, branch.conversation, [*steps])
+            score = await reward.score(self.step, self.reward, branch.conversation, steps)
         except NoVerdict as error:
-            self.step.emit(
-                "verified", by="verifiers", score=None, missing=f"the reward model gives no verdict: {error}"
-            )
+            missing = f"the reward model gives no verdict: {error}"
+            self.step.emit("verified", by="verifiers", score=None, missing=missing)
             return await self.value.grade(branch, candidate)
         return Grade(score, terms={"process": score})
 
@@ -227,11 +229,12 @@ def candidates_text(candidates: Sequence[Candidate]) -> str:
     """Return candidates as quoted text, numbered from 1, each with the steps that lead to it. A result that several of
     them have found stands with the first."""
     seen: dict[tuple[str, str], str] = {}
-    texts = []
+    texts: list[str] = []
     for number, candidate in enumerate(candidates, 1):
         nodes = [*candidate.before, candidate.as_node("", None)]
-        texts.append(trajectory_text([_without_repeats(node, seen, f"candidate {number}") for node in nodes]))
-    return "\n".join(around("candidate", text, number=i) for i, text in enumerate(texts, 1))
+        steps = [_without_repeats(node, seen, f"candidate {number}") for node in nodes]
+        texts.append(around("candidate", trajectory_text(steps), number=number))
+    return "\n".join(texts)
 
 
 def _without_repeats(node: TreeNode, seen: dict[tuple[str, str], str], name: str) -> TreeNode:
@@ -279,10 +282,12 @@ class LabelJudge(Judge):
 
 def grade_from_labels(labels: Sequence[str]) -> Grade:
     """Return the grade that labels come to; "" stands for a reply without a label."""
-    counts = Counter(labels)
-    # Summed in one order: else equal states would differ in the last digit.
-    total = sum(label_value * counts[label] for label, label_value in sorted(LABELS.items()) if counts[label])
-    terms = {label or UNREAD: float(count) for label, count in sorted(counts.items())}
+    total = 0.0
+    terms: dict[str, float] = {}
+    # In one order: else equal states would differ in the last digit.
+    for label, count in sorted(Counter(labels).items()):
+        total += LABELS.get(label, 0.0) * count
+        terms[label or UNREAD] = float(count)
     return Grade(total / (LABELS["sure"] * max(len(labels), 1)), terms=terms)
 
 
@@ -290,7 +295,9 @@ def hope(grade: Grade) -> float:
     """Return the share of a state's labels that do not call it impossible; of a judge's score, whether it is above 0,
     since 0 says that the goal cannot be reached any more."""
     labels = sum(grade.terms.get(label, 0.0) for label in (*LABELS, UNREAD))
-    return 1 - grade.terms.get("impossible", 0.0) / labels if labels else float(grade.score > 0)
+    if not labels:
+        return float(grade.score > 0)
+    return 1 - grade.terms.get("impossible", 0.0) / labels
 
 
 def read_label(text: str) -> str:

@@ -25,6 +25,7 @@ from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.actions import read_answer
+from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.candidates import (
     Branch,
     Candidate,
@@ -71,13 +72,15 @@ class World(Protocol):
 async def world_of(state: SearchState, step: Step[TreeContext]) -> "OpenWorld | TaskWorld":
     """Return the world of a run: the environment that the settings name, else an open question with tools."""
     environment = await environment_of(step.context)
-    if environment is None and isinstance(step.context, AgentContext) and step.context.agent is not None:
+    if environment is not None:
+        return TaskWorld(step, environment, state["world"], state["run_id"])
+    if isinstance(step.context, AgentContext) and step.context.agent is not None:
         return AgentsWorld(step, [], state["messages"])
-    if environment is None:
-        user_tools: list[BaseTool] = as_tools(step.context.tools) if isinstance(step.context, ToolsContext) else []
-        tools = {tool.name: tool for tool in [*search_tools(step, state["run_id"]), *user_tools]}
-        return OpenWorld(step, [*tools.values()], state["messages"])
-    return TaskWorld(step, environment, state["world"], state["run_id"])
+    tools = search_tools(step, state["run_id"])
+    if isinstance(step.context, ToolsContext):
+        tools += as_tools(step.context.tools)
+    by_name = {tool.name: tool for tool in tools}
+    return OpenWorld(step, list(by_name.values()), state["messages"])
 
 
 class OpenWorld:
@@ -101,18 +104,20 @@ class OpenWorld:
     async def act(self, candidate: Candidate, path: Sequence[TreeNode]) -> str | None:
         """Run the tools that the message calls. A step that is on the path already is refused; one whose tools have
         failed may be tried `ATTEMPTS` times in all."""
-        message = candidate.messages[0]
         form = self.canonical(candidate)
         taken = [node for node in path if node["messages"] and canonical_message(node["messages"][0]) == form]
         errors = [_error(node) for node in taken]
         if taken and not (all(errors) and len(taken) < ATTEMPTS):
-            return "this step was taken on the way here" + (f", and failed: {errors[-1]}" if errors[-1] else "")
+            why = "this step was taken on the way here"
+            return f"{why}, and failed: {errors[-1]}" if errors[-1] else why
+        message = candidate.messages[0]
         candidate.answers = candidate.final = is_answer(message)
         if candidate.answers:
             self.check_answer(candidate, path)
         else:
             assert isinstance(message, AIMessage)
-            replies, earlier = await act(self.step, message, self.tools), thread_sources(self.conversation)
+            replies = await act(self.step, message, self.tools)
+            earlier = thread_sources(self.conversation)
             candidate.messages += with_numbers(replies, observations_on(path), earlier)
         return None
 
@@ -124,10 +129,11 @@ class OpenWorld:
             citations = resolve_citations(message.text, observations_on(path), self.conversation, streamed=streamed)
             candidate.messages[0] = message.model_copy(update={"content": citations.text})
             flags = flags_text(citations.body, Evidence(citations.sources).passages)
-            candidate.checked = " ".join(filter(None, [citations.facts, flags]))
+            candidate.checked = joined([citations.facts, flags], " ")
             candidate.unfounded = bool(citations.wrong)
         elif split_references(message.text)[1]:
-            candidate.checked, candidate.unfounded = prompts.UNCHECKED, True
+            candidate.checked = prompts.UNCHECKED
+            candidate.unfounded = True
 
     def key(self, candidate: Candidate) -> str:
         """Return a key for an answer: the same text with the same sources is worth the same in all branches. That of a
@@ -156,7 +162,10 @@ class AgentsWorld(OpenWorld):
 
 def _error(node: TreeNode) -> str:
     """Return the error of the first tool of a step that has failed; empty if none has."""
-    return next((reply.text for reply in node["messages"][1:] if getattr(reply, "status", "") == "error"), "")
+    for reply in node["messages"][1:]:
+        if getattr(reply, "status", "") == "error":
+            return reply.text
+    return ""
 
 
 def without_task(state: State) -> State:
@@ -204,8 +213,10 @@ class TaskWorld:
         return before, transition
 
     def _fill(self, candidate: Candidate, transition: Transition) -> None:
-        candidate.observation, candidate.reward = transition.observation, transition.reward
-        candidate.done, candidate.answers = transition.done, bool(self.environment.answer(transition.state))
+        candidate.observation = transition.observation
+        candidate.reward = transition.reward
+        candidate.done = transition.done
+        candidate.answers = bool(self.environment.answer(transition.state))
         candidate.final = transition.done or self.environment.is_whole(transition.state)
         candidate.state = without_task(transition.state)
 

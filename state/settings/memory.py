@@ -5,8 +5,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from reflective_agents.state.effect import Replication, only_with
-from reflective_agents.state.families import Embeddings, Rankings, SourcedContext
+from reflective_agents.state.families import SourcedContext
 from reflective_agents.state.memories import MOST_LOOK_UPS
+from reflective_agents.state.named import Embeddings, Rankings
 from reflective_agents.state.policy import TEXT
 from reflective_agents.state.verifiers import VerifiedContext
 

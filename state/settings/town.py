@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from reflective_agents.state.context import Context, from_json
-from reflective_agents.state.families import Embeddings
+from reflective_agents.state.named import Embeddings
 from reflective_agents.state.policy import TEXT, Operator
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^<>\"\n]{1,60}$")]

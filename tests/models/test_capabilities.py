@@ -14,17 +14,11 @@ from pydantic import SecretStr
 from tenacity import wait_none
 
 from reflective_agents.models.calls import request
-from reflective_agents.models.capabilities import (
-    MAX_AGE,
-    ModelCapabilities,
-    capabilities_of,
-    context_size,
-    is_too_long,
-    refused_option,
-)
+from reflective_agents.models.capabilities import MAX_AGE, ModelCapabilities, capabilities_of
 from reflective_agents.models.language import in_language, is_english, language_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import choose_model, close_models, get_model, ollama_url
+from reflective_agents.models.refusals import context_size, is_too_long, refused_option
 from reflective_agents.models.structured import read_form, retry
 from reflective_agents.nodes.asking.chat import ask, call_tools
 from reflective_agents.nodes.step import Step

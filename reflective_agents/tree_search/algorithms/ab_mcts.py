@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import count_begun
 from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, with_extra
-from reflective_agents.tree_search.tree_paths import ROOT, children, parent_of, upwards
+from reflective_agents.tree_search.tree_paths import ROOT, open_children, parent_of, upwards
 
 WIDER, DEEPER = "+", ">"
 """The two choices at a node: make a new child, or go down into one of its children."""
@@ -46,17 +46,16 @@ class AbMcts(Algorithm):
             return None
         rng = random.Random(f"{self.seed} {get_extra(stats[ROOT], 'begun', 0)}")
         node = ROOT
-        while open_children := [child for child in children(stats, node) if not stats[child]["closed"]]:
+        while below := open_children(stats, node):
             scores = _scores(stats[node], "arms")
             ways = {way: scores.get(way, UNTRIED) for way in (WIDER, DEEPER)}
             if self._draw(rng, ways) == WIDER:
                 break
-            seen = {child: (stats[child]["visits"], stats[child]["total"]) for child in open_children}
+            seen = {child: (stats[child]["visits"], stats[child]["total"]) for child in below}
             node = self._draw(rng, seen)
         by_model = _scores(stats[ROOT], "models")
         arm = self._draw(rng, {arm: by_model.get(arm, UNTRIED) for arm in self.arms})
-        first = max([stats[node]["children"], *(number + 1 for number in stats[node].get("flight", ()))])
-        return Job(node=node, kind="expand", first=first, width=1, arm=arm)
+        return Job(node=node, kind="expand", first=_next_child(stats[node]), width=1, arm=arm)
 
     def _draw(self, rng: random.Random, choices: Mapping[str, Sequence[float]]) -> str:
         """Return the choice with the highest draw from its posterior (Thompson sampling).
@@ -65,10 +64,11 @@ class AbMcts(Algorithm):
             rng: The source of the draws.
             choices: For each choice, the count and the sum of its scores.
         """
-        draws = {
-            choice: rng.betavariate(self.prior + total, self.prior + count - total)
-            for choice, (count, total) in choices.items()
-        }
+        draws: dict[str, float] = {}
+        for choice, (count, total) in choices.items():
+            successes = self.prior + total
+            failures = self.prior + count - total
+            draws[choice] = rng.betavariate(successes, failures)
         return max(draws, key=draws.__getitem__)
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
@@ -77,8 +77,10 @@ class AbMcts(Algorithm):
         A child that was there before has come up once more: its score counts again, but no node is added.
         """
         node = job["node"]
-        added = (child for child in new if child.node["id"] == f"{node}.{job['first']}")
-        changed: Stats = {child.node["id"]: leaf(child) for child in added}
+        changed: Stats = {}
+        for child in new:
+            if child.node["id"] == f"{node}.{job['first']}":
+                changed[child.node["id"]] = leaf(child)
         changed[node] = {**stats[node], "children": max(stats[node]["children"], job["first"] + 1)}
         scores = [child.node["score"] for child in new if child.node["score"] is not None]
         if scores:
@@ -86,15 +88,18 @@ class AbMcts(Algorithm):
                 choice = WIDER if key == node else DEEPER
                 changed[key] = _rewarded(changed.get(key) or stats[key], choice, scores)
         if len(self.arms) > 1 and (scores or not new):
-            root, by_arm = changed.get(ROOT) or stats[ROOT], scores or [0.0]
+            root = changed.get(ROOT) or stats[ROOT]
+            by_arm = scores or [0.0]
             models = _with_scores(_scores(root, "models"), job.get("arm", ""), len(by_arm), sum(by_arm))
             changed[ROOT] = with_extra(root, models=models)
         return changed
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Set the score of a node, and add the difference to the choices that led to it and the model that made it."""
-        changed, node = super().rescore(stats, child, before), child.node["id"]
-        count, gained = int(before is None), (child.node["score"] or 0.0) - (before or 0.0)
+        node = child.node["id"]
+        changed = super().rescore(stats, child, before)
+        count = int(before is None)
+        gained = (child.node["score"] or 0.0) - (before or 0.0)
         for key in changed.keys() - {node}:
             choice = WIDER if key == parent_of(node) else DEEPER
             scores = _with_scores(_scores(changed[key], "arms"), choice, count, gained)
@@ -107,6 +112,12 @@ class AbMcts(Algorithm):
     def begin(self, stats: StatsView, job: Job) -> Stats:
         """Count the jobs that have begun: each draws with a seed of its own."""
         return count_begun(stats, job)
+
+
+def _next_child(node: NodeStats) -> int:
+    """Return the index of the next child, behind those that are there and those in flight."""
+    in_flight = [number + 1 for number in node.get("flight", ())]
+    return max([node["children"], *in_flight])
 
 
 def _scores(node: NodeStats, name: str) -> dict[str, list[float]]:
@@ -124,4 +135,6 @@ def _with_scores(
 ) -> dict[str, list[float]]:
     """Return count and sum of the scores of each choice, with `count` more scores of `total` for one choice."""
     old_count, old_total = before.get(choice, UNTRIED)
-    return {name: list(scores) for name, scores in before.items()} | {choice: [old_count + count, old_total + total]}
+    after = {name: list(scores) for name, scores in before.items()}
+    after[choice] = [old_count + count, old_total + total]
+    return after

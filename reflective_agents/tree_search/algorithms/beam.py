@@ -25,12 +25,15 @@ class Beam(Algorithm):
 
     def choose(self, stats: StatsView) -> Job | None:
         """Expand the nodes of the beam, all at once if they may be; then have their children judged together."""
-        level = _level(stats)
-        for node in level:
+        for node in _level(stats):
             if not (_expanded(stats[node]) or stats[node].get("flight")):
                 return Job(node=node, kind="expand", first=0, width=self.width)
-        waiting = self._unjudged(stats) if not stats[ROOT].get("flight") else []
-        return Job(node=ROOT, kind="judge", first=0, width=len(waiting), nodes=waiting) if waiting else None
+        if stats[ROOT].get("flight"):
+            return None
+        waiting = self._unjudged(stats)
+        if not waiting:
+            return None
+        return Job(node=ROOT, kind="judge", first=0, width=len(waiting), nodes=waiting)
 
     def _unjudged(self, stats: StatsView) -> list[str]:
         """Return the nodes of the next level, which are judged together, if it is complete and not judged yet."""
@@ -59,10 +62,11 @@ class Beam(Algorithm):
         changed: Stats = {node: {**stats[node], "children": len(new)}}
         for child in new:
             stat = leaf(child)
-            stat["closed"] = not child.expandable if self.compares else stat["closed"]
+            if self.compares:  # its judgement is still to come
+                stat["closed"] = not child.expandable
             changed[child.node["id"]] = with_extra(stat, key=child.key or None)
-        rewards = [changed[child.node["id"]] for child in new if child.node["score"] is not None]
-        return backpropagate(stats, node, changed, len(rewards), sum(stat["total"] for stat in rewards))
+        rewards = [child.node["score"] for child in new if child.node["score"] is not None]
+        return backpropagate(stats, node, changed, len(rewards), sum(rewards))
 
     def _with_grades(self, stats: StatsView, judged: Sequence[Child]) -> Stats:
         changed: Stats = {}
@@ -76,27 +80,32 @@ class Beam(Algorithm):
     def _select(self, stats: StatsView, changed: Stats) -> Stats:
         """Choose the beam of the next level: the best by score, the first of equals, each state once."""
         current = overlay(changed, stats)
-        level, candidates = _level(current), _next_level(current)
-        beam: list[str] = []
-        states: set[str] = set()
+        level = _level(current)
+        candidates = _next_level(current)
+        beam: dict[str, str] = {}  # by the state
         for node in sorted(candidates, key=lambda node: -current[node]["total"]):
             stat = current[node]
             state = get_extra(stat, "key", "") or node
-            if len(beam) < self.beam and stat["visits"] and state not in states and not is_pruned(stat):
-                beam.append(node)
-                states.add(state)
+            if len(beam) < self.beam and stat["visits"] and not is_pruned(stat):
+                beam.setdefault(state, node)
+        chosen = list(beam.values())
         for node in candidates:
             stat = with_extra(current[node], key=None)
-            current[node] = stat if node in beam else with_extra({**stat, "closed": True}, pruned=True)
+            if node not in chosen:
+                stat = with_extra({**stat, "closed": True}, pruned=True)
+            current[node] = stat
         for node in level:
             changed = backpropagate(stats, node, changed, 0, 0.0)
-        return {**changed, ROOT: with_extra(changed[ROOT], frontier=beam)}
+        return {**changed, ROOT: with_extra(changed[ROOT], frontier=chosen)}
 
     def rank(self, tree: TreeView, node: TreeNode) -> Rank:
         """Sort answers: solved, then by score, the shallowest, and those whose parents stood first in the beam."""
-        scores = [tree[key]["score"] for key in upwards(node["id"])]
-        score, *above = [-1.0 if score is None else score for score in scores]
-        return (not node["solved"], -score, node["depth"], *(-score for score in above), *child_indices(node["id"]))
+        scores: list[float] = []
+        for key in upwards(node["id"]):
+            score = tree[key]["score"]
+            scores.append(1.0 if score is None else -score)
+        own, *above = scores
+        return (not node["solved"], own, node["depth"], *above, *child_indices(node["id"]))
 
 
 def _level(stats: StatsView) -> list[str]:
@@ -111,7 +120,10 @@ def _is_complete(stats: StatsView) -> bool:
 
 def _next_level(stats: StatsView) -> list[str]:
     """Return the children of the nodes that are being expanded, in order."""
-    return [child for node in _level(stats) for child in children(stats, node)]
+    level: list[str] = []
+    for node in _level(stats):
+        level += children(stats, node)
+    return level
 
 
 def _expanded(node: NodeStats) -> bool:

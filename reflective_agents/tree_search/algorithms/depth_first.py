@@ -34,10 +34,12 @@ class DepthFirst(Algorithm):
 
     def _next(self, stats: StatsView, node_id: str) -> Job | None:
         node = stats[node_id]
-        if node["children"] and not node["closed"]:
-            below = (self._next(stats, child) for child in children(stats, node_id))
-            return next(filter(None, below), None)
-        if node["closed"] or node.get("flight"):
+        if node["closed"]:
+            return None
+        for child in children(stats, node_id):
+            if job := self._next(stats, child):
+                return job
+        if node["children"] or node.get("flight"):
             return None
         if node["visits"] or node_id == ROOT:
             return Job(node=node_id, kind="expand", first=0, width=self.width)
@@ -50,9 +52,9 @@ class DepthFirst(Algorithm):
             return self._with_visit(stats, node, new)
         if stats[node]["children"] or stats[node]["closed"]:
             return {}
-        fresh = NodeStats(visits=0, total=0.0, children=0, closed=False)
         changed: Stats = {node: {**stats[node], "children": len(new)}}
-        changed |= {child.node["id"]: fresh for child in new}
+        for child in new:
+            changed[child.node["id"]] = NodeStats(visits=0, total=0.0, children=0, closed=False)
         return backpropagate(stats, node, changed, 0, 0.0)
 
     def _with_visit(self, stats: StatsView, node: str, judged: Sequence[Child]) -> Stats:
@@ -68,15 +70,18 @@ class DepthFirst(Algorithm):
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Set the score of a state, which is pruned if that is too low."""
-        changed, node = super().rescore(stats, child, before), child.node["id"]
-        low = (child.node["score"] or 0.0) < self.prune_below
-        return {**changed, **self.prune({**stats, **changed}, node)} if low else changed
+        changed = super().rescore(stats, child, before)
+        if (child.node["score"] or 0.0) >= self.prune_below:
+            return changed
+        return changed | self.prune({**stats, **changed}, child.node["id"])
 
     def limit(self, stats: StatsView) -> Limit | None:
         """Return the limit of visited states, where it has ended the search."""
-        most, visited = self.max_states, stats[ROOT]["visits"]
-        reached = most is not None and visited >= most and not stats[ROOT]["closed"]
-        return Limit(name="max_states", most=most or 0, spent=visited) if reached else None
+        most = self.max_states
+        visited = stats[ROOT]["visits"]
+        if most is None or visited < most or stats[ROOT]["closed"]:
+            return None
+        return Limit(name="max_states", most=most, spent=visited)
 
     def promise(self, node: NodeStats) -> float:
         """Return 1: what was not visited yet may be the best."""

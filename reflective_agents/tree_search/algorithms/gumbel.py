@@ -60,8 +60,10 @@ class Gumbel(Mcts):
         """Learn as MCTS does, and store how many samples proposed each step."""
         changed = dict(super().learn(stats, job, new))
         for child in new:
-            if (samples := child.node.get("samples", 1)) > 1 and child.node["id"] in changed:
-                changed[child.node["id"]] = with_extra(changed[child.node["id"]], samples=samples)
+            node = child.node["id"]
+            samples = child.node.get("samples", 1)
+            if samples > 1 and node in changed:
+                changed[node] = with_extra(changed[node], samples=samples)
         return changed
 
     def _round(self, stats: StatsView) -> tuple[list[str], int]:

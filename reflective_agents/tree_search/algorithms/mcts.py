@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from reflective_agents.state.limits import Limit
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
-from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, value, with_extra
-from reflective_agents.tree_search.tree_paths import ROOT, children, upwards
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, overlay, value, with_extra
+from reflective_agents.tree_search.tree_paths import ROOT, open_children, upwards
 
 
 def uct(node: NodeStats, parent_visits: int, weight: float) -> float:
@@ -44,9 +44,9 @@ class Mcts(Algorithm):
 
     def choose(self, stats: StatsView) -> Job | None:
         """Continue a simulation that is under way, else begin a rollout at the leaf that UCT selects."""
-        waiting = (node for node in _simulated(stats) if not stats[node].get("flight"))
-        if (node := next(waiting, None)) is not None:
-            return Job(node=node, kind="simulate", first=0, width=self.width)
+        for node in _simulated(stats):
+            if not stats[node].get("flight"):
+                return Job(node=node, kind="simulate", first=0, width=self.width)
         if self._reached(stats):
             return None
         selected = self.select(stats)
@@ -59,16 +59,18 @@ class Mcts(Algorithm):
         Returns:
             The id of the leaf to expand, or None if nothing is left that could be expanded now.
         """
-        return None if ROOT not in stats or stats[ROOT]["closed"] else self._descend(stats, ROOT)
+        if ROOT not in stats or stats[ROOT]["closed"]:
+            return None
+        return self._descend(stats, ROOT)
 
     def _descend(self, stats: StatsView, node_id: str) -> str | None:
-        node = stats[node_id]
-        if not node["children"]:
-            return None if node.get("flight") or node_id in _simulated(stats) else node_id
-        open_children = [child for child in children(stats, node_id) if not stats[child]["closed"]]
-        ranked = self.order(stats, node_id, open_children)
-        leaves = (self._descend(stats, child) for child in ranked)
-        return next(filter(None, leaves), None)
+        if not stats[node_id]["children"]:
+            is_busy = stats[node_id].get("flight") or node_id in _simulated(stats)
+            return None if is_busy else node_id
+        for child in self.order(stats, node_id, open_children(stats, node_id)):
+            if found := self._descend(stats, child):
+                return found
+        return None
 
     def order(self, stats: StatsView, node_id: str, open_children: Sequence[str]) -> list[str]:
         """Sort the open children of a node, the one to go on with first."""
@@ -90,7 +92,8 @@ class Mcts(Algorithm):
         if not self.simulate:
             rewards = [stat["total"] for stat in added.values() if stat["visits"]]
             return backpropagate(stats, node, changed, len(rewards), sum(rewards))
-        best = max((child for child in new if child.node["score"] is not None), key=_score, default=None)
+        scored = [child for child in new if child.node["score"] is not None]
+        best = max(scored, key=_score, default=None)
         if best and not added[best.node["id"]]["closed"]:
             return self.simulated(backpropagate(stats, node, changed, 0, 0.0), node, best.node["id"])
         reward = _score(best) if best else value(stats[node])
@@ -108,7 +111,9 @@ class Mcts(Algorithm):
         score: else ln N(root) were 0 after the first rollout, and the second one would not explore.
         """
         stat = leaf(child)
-        return {**stat, "visits": 1} if self.simulate and not stat["visits"] else stat
+        if self.simulate:
+            stat["visits"] = 1
+        return stat
 
     def begin(self, stats: StatsView, job: Job) -> Stats:
         """Count the rollouts that have begun."""
@@ -116,11 +121,13 @@ class Mcts(Algorithm):
 
     def limit(self, stats: StatsView) -> Limit | None:
         """Return the limit of rollouts, where it has ended the search."""
-        return self._reached(stats) if not stats[ROOT]["closed"] else None
+        return None if stats[ROOT]["closed"] else self._reached(stats)
 
     def _reached(self, stats: StatsView) -> Limit | None:
-        spent, most = get_extra(stats[ROOT], "begun", 0), self.max_rollouts
-        return None if most is None or spent < most else Limit(name="max_rollouts", most=most, spent=spent)
+        spent = get_extra(stats[ROOT], "begun", 0)
+        if self.max_rollouts is None or spent < self.max_rollouts:
+            return None
+        return Limit(name="max_rollouts", most=self.max_rollouts, spent=spent)
 
 
 def backpropagate(stats: StatsView, node_id: str, changed: Stats, visits: int, total: float) -> Stats:
@@ -134,12 +141,11 @@ def backpropagate(stats: StatsView, node_id: str, changed: Stats, visits: int, t
         total: Their sum.
     """
     changed = dict(changed)
+    current = overlay(changed, stats)
     for key in upwards(node_id):
-        node = changed.get(key) or stats[key]
-        names = [f"{key}.{i}" for i in range(node["children"])]
-        kids = [changed.get(name) or stats.get(name) for name in names]
-        closed = all(kid["closed"] for kid in kids if kid)
-        changed[key] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
+        node = current[key]
+        closed = not open_children(current, key)
+        current[key] = {**node, "visits": node["visits"] + visits, "total": node["total"] + total, "closed": closed}
     return changed
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from reflective_agents.state.outcome import Status
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import Mcts, backpropagate
-from reflective_agents.tree_search.base import Child, Job, get_extra, leaf, value, with_extra
+from reflective_agents.tree_search.base import Child, Job, get_extra, leaf, overlay, value, with_extra
 from reflective_agents.tree_search.tree_paths import ROOT, round_score, upwards
 
 
@@ -66,17 +66,21 @@ class Rap(Mcts):
     def prune(self, stats: StatsView, node: str) -> Stats:
         """Close a node and all below. The votes of all paths so far do not count any longer."""
         changed = super().prune(stats, node)
-        voted = {key: changed.get(key) or stat for key, stat in stats.items() if get_extra(stat, "votes", None)}
-        return {**changed, **{key: with_extra(stat, votes=[0, 0.0]) for key, stat in voted.items()}}
+        for key, stat in stats.items():
+            if get_extra(stat, "votes", None):
+                changed[key] = with_extra(changed.get(key) or stat, votes=[0, 0.0])
+        return changed
 
     def rescore(self, stats: StatsView, child: Child, before: float | None) -> Stats:
         """Set Q and the reward of a step; what paths have passed to the steps above stays."""
         changed = super().rescore(stats, child, before)
-        node, score = child.node["id"], child.node["score"] or 0.0
+        node = child.node["id"]
+        score = child.node["score"] or 0.0
         visits = stats[node]["visits"]
-        visited = {"best": score, "reward": score} if visits else {}
-        stat: NodeStats = {**changed[node], "visits": visits, "total": score * visits}
-        return {**changed, node: with_extra(stat, prior=score, **visited)}
+        stat = with_extra({**changed[node], "visits": visits, "total": score * visits}, prior=score)
+        if visits:
+            stat = with_extra(stat, best=score, reward=score)
+        return {**changed, node: stat}
 
     def q_value(self, node: NodeStats) -> float:
         """Calculate Q: the mean or the maximum of what was backpropagated; before that, the prior."""
@@ -94,40 +98,56 @@ class Rap(Mcts):
         node = job["node"]
         if stats[node]["children"] or stats[node]["closed"]:
             return {}
-        visited = next((child for child in new if child.node["id"] == node), None)
-        added = {child.node["id"]: _unvisited(child) for child in new if child is not visited}
+        visited: Child | None = None
+        added: Stats = {}
+        for child in new:
+            if child.node["id"] == node:
+                visited = child
+            else:
+                added[child.node["id"]] = _unvisited(child)
         stat: NodeStats = {**stats[node], "children": len(added)}
         if visited is not None and visited.node["score"] is not None:
             stat = with_extra(stat, reward=visited.node["score"])
         changed = backpropagate(stats, node, {node: stat, **added}, 0, 0.0)
-        open_steps = (key for key in added if not added[key]["closed"])
-        if next_step := max(open_steps, key=lambda key: self.promise(added[key]), default=""):
+        open_steps = [key for key in added if not added[key]["closed"]]
+        if open_steps:
+            next_step = max(open_steps, key=lambda key: self.promise(added[key]))
             return self.simulated(changed, node, next_step)
         return self.simulated(self._with_path(stats, node, changed, visited), node)
 
     def _with_path(self, stats: StatsView, node_id: str, changed: Stats, end: Child | None) -> Stats:
         """Backpropagate the rewards of a path, and count its answer: its key is the first node with this answer."""
         final_reward = None if end is None else end.node.get("reward")
-        changed, steps, total = dict(changed), 0, 0.0
-        passed_up = None
+        changed = dict(changed)
+        current = overlay(changed, stats)
+        rewards: list[float] = []
+        passed_up: float | None = None
         for key in upwards(node_id):
-            node = changed.get(key) or stats[key]
+            node = current[key]
             reward: float | None = get_extra(node, "reward", None)
             if reward is not None:
-                steps, total = steps + 1, total + reward
-            if not steps:
+                rewards.append(reward)
+            if not rewards:
                 continue
-            passed_up = round_score(total / steps if final_reward is None else final_reward)
+            passed_up = round_score(sum(rewards) / len(rewards) if final_reward is None else final_reward)
             best = max(passed_up, get_extra(node, "best", passed_up))
             stat: NodeStats = {**node, "visits": node["visits"] + 1, "total": node["total"] + passed_up}
-            changed[key] = with_extra(stat, best=best)
+            current[key] = with_extra(stat, best=best)
         if end is not None and end.key and passed_up is not None:
             for voted in (end.key, ROOT):
-                changed[voted] = _with_vote(changed.get(voted) or stats[voted], passed_up)
-            lead = get_extra(changed[ROOT], "lead", "") or end.key
-            rivals = {key: _votes(changed.get(key) or stats[key])[1] for key in (lead, end.key)}
-            changed[ROOT] = with_extra(changed[ROOT], lead=min(rivals, key=lambda key: (-rivals[key], key)))
+                current[voted] = _with_vote(current[voted], passed_up)
+            current[ROOT] = with_extra(current[ROOT], lead=_heavier(current, end.key))
         return changed
+
+
+def _heavier(stats: StatsView, key: str) -> str:
+    """Return the answer that leads now: the one that has led so far, or the one that has just gained a path."""
+    lead = get_extra(stats[ROOT], "lead", "") or key
+    _, weight = _votes(stats[lead])
+    _, rival_weight = _votes(stats[key])
+    if weight == rival_weight:
+        return min(lead, key)
+    return lead if weight > rival_weight else key
 
 
 def _unvisited(child: Child) -> NodeStats:

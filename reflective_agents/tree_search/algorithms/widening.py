@@ -26,13 +26,20 @@ class Widening(Mcts):
 
     def choose(self, stats: StatsView) -> Job | None:
         """Choose as MCTS does; where it finds nothing, a node to be expanded again."""
-        if (job := super().choose(stats)) or self._reached(stats) or any(stat.get("flight") for stat in stats.values()):
+        if job := super().choose(stats):
             return job
-        widenable = {key: stat for key, stat in stats.items() if stat["children"] and _times(stat) < self.widest}
+        is_busy = any(stat.get("flight") for stat in stats.values())
+        if is_busy or self._reached(stats):
+            return None
+        widenable = [key for key, stat in stats.items() if stat["children"] and _times(stat) < self.widest]
         if not widenable:
             return None
-        node = min(widenable, key=lambda key: (_times(widenable[key]), -value(widenable[key]), child_indices(key)))
-        return Job(node=node, kind="expand", first=widenable[node]["children"], width=self.width)
+
+        def order(key: str) -> tuple[int, float, list[int]]:
+            return _times(stats[key]), -value(stats[key]), child_indices(key)
+
+        node = min(widenable, key=order)
+        return Job(node=node, kind="expand", first=stats[node]["children"], width=self.width)
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
         """Add the children to those that are there already."""

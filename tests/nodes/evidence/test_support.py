@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reflective_agents.nodes.evidence.quotations import missing_in, stands_in
 from reflective_agents.nodes.evidence.support import (
     LONGEST_PASSAGE,
     MOST_CHARACTERS,
@@ -13,10 +14,8 @@ from reflective_agents.nodes.evidence.support import (
     assess,
     flags_text,
     is_verified,
-    missing_in,
     read_sentences,
     shown_passages,
-    stands_in,
     support_prompt,
     to_revise,
     unsupported,

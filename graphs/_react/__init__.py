@@ -1,0 +1,1 @@
+"""What serves `graphs.react` alone."""
