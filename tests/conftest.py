@@ -55,8 +55,11 @@ FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
 FEW = 8
 """A test on fewer strategies is tried on all of them."""
 
-STEP = 5
+STEP = 8
 """Of so many strategies `make test` tries one, with another one for each test."""
+
+THOROUGH_MODULE = re.compile(r"^pytestmark = [^\n]*\bthorough\b", re.MULTILINE)
+"""What a module of thorough tests alone says of itself, in one line."""
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
@@ -91,6 +94,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import, where thorough tests are left out, a module that has no others."""
+    if "not thorough" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    return bool(THOROUGH_MODULE.search(collection_path.read_text("utf-8"))) or None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
@@ -110,8 +120,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are four of
-    five strategies, in turns, where a test is tried on all of them.
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are seven of
+    eight strategies, in turns, where a test is tried on all of them.
 
     With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
     it the first `keep` cases.

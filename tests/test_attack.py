@@ -46,7 +46,7 @@ SENDING = [
 ]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SENDING)
 async def test_who_refuses_keeps_the_rules(name: str) -> None:
     async with Refusing() as server:
@@ -54,7 +54,7 @@ async def test_who_refuses_keeps_the_rules(name: str) -> None:
         assert server.bodies
 
 
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_who_breaks_down_is_seen(name: str) -> None:
     async with Refusing(500) as server:

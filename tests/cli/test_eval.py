@@ -37,7 +37,7 @@ def the_run() -> Path:
     return folder
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_every_strategy_is_evaluated(
     reflect: Any, questions: str, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -290,6 +290,7 @@ def test_a_run_elsewhere_needs_no_data_folder(
     assert reflect("eval", "reflection", questions, *QUICK, "--limit", "1", "--out", "run").code == 0
 
 
+@pytest.mark.thorough
 def test_figures_to_publish(reflect: Any, questions: str) -> None:
     pytest.importorskip("matplotlib")
     Path("mine.py").write_text("def right(answer, task):\n    return True\n")

@@ -84,6 +84,7 @@ def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str)
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("args", "line"),
     [

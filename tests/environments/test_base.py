@@ -121,7 +121,7 @@ def kept(state: State, task: Task) -> State:
     return {**json.loads(json.dumps(without)), "task": task}
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
@@ -153,6 +153,7 @@ async def test_any_actions_keep_the_rules(case: tuple[Environment, Task, list[st
     assert (not state["done"]) or environment.answer(state) or environment.name == "game24"
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("environment", [case[0] for case in CASES[:-1]], ids=IDS[:-1])  # blanks matter in programs
 @given(action=st.text(max_size=60))
 def test_the_canonical_form_takes_any_text_and_blanks_do_not_matter(environment: Environment, action: str) -> None:

@@ -92,6 +92,7 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
     assert_consistent(state)
 
 
+@pytest.mark.thorough
 async def test_where_critiques_help_it_deepens_and_where_first_answers_vary_it_widens() -> None:
     def answered(request: Request) -> str:
         return f"answer {request.key} at {1 + sum(message.type == 'ai' for message in request.messages)} end"
@@ -275,6 +276,7 @@ def by_name(text: str) -> float:
     return 0.8 if text.startswith("strong") else 0.2
 
 
+@pytest.mark.thorough
 async def test_among_several_models_the_better_one_is_asked_more_often() -> None:
     weak, strong = [FakeChatModel(reply=writing(by_name, name)) for name in ("weak", "strong")]
     judge = FakeChatModel(reply=writing(by_name))

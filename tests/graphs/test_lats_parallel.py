@@ -321,7 +321,7 @@ PROMISES: dict[str, Promise] = {
 }
 
 
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.usefixtures("virtual_seconds")
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_what_every_strategy_promises_holds_with_eight_leaves_in_flight(promise: Promise) -> None:

@@ -353,6 +353,7 @@ def searching(request: Request) -> Reply:
     return ToolUse("calculator", {"expression": f"1 + {len(request.messages)}"})
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("limit", [2, 3, 11, 12, 40, 57])
 async def test_ten_workers_at_once_keep_the_limit_of_calls(limit: int) -> None:
     out, model = await run(searching, worker="react", max_subgoals=10, max_model_calls=limit)
@@ -424,7 +425,7 @@ def test_every_worker_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"plan", "team", "town", "memory"}
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("worker", [*GRAPHS])
 async def test_every_strategy_can_be_the_worker(worker: str) -> None:
     context = PlanContext.model_validate({"model": "offline", "worker": worker, "max_replans": 0})

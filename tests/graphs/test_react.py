@@ -361,6 +361,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(way:
     assert "(Steps 1 to 1 are left out, because the context is full.)" in model.calls[-1].text
 
 
+@pytest.mark.matrix
 @both_ways
 async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -> None:
     model = FakeChatModel(reply=never)
@@ -523,6 +524,7 @@ def at(task: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [("user", task["question"])], "task": task}
 
 
+@pytest.mark.matrix(keep=3)
 @both_ways
 @every_environment
 async def test_environments_reward_in_both_modes(name: str, way: str) -> None:
@@ -622,6 +624,7 @@ async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() 
     assert "give it as soon as you know it, also where no other action leads on" in told
 
 
+@pytest.mark.matrix(keep=3)
 @both_ways
 @every_environment
 async def test_the_right_answer_is_in_no_request(name: str, way: str) -> None:

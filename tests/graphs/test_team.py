@@ -520,6 +520,7 @@ async def test_a_team_keeps_the_limit_of_tokens(shape: str, limit: int) -> None:
     assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
 
 
+@pytest.mark.thorough
 async def test_at_the_defaults_a_run_makes_at_most_49_calls() -> None:
     def reply(request: Request) -> Reply:
         if request.schema == "Delegation":
@@ -551,6 +552,7 @@ def test_every_member_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"team", "town", "memory"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("shape", "by"), [("supervisor", "judge"), ("debate", "sources")])
 async def test_the_default_teams_work_offline(shape: str, by: str) -> None:
     context = TeamContext.model_validate({"model": "offline", "shape": shape})

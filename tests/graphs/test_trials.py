@@ -591,6 +591,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("crashes", range(1, 10))
 async def test_finished_trials_and_steps_are_not_repeated_after_a_crash(crashes: int) -> None:
     left = [True]

@@ -80,7 +80,7 @@ THOUGHTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", THOUGHTS)
 async def test_a_long_thought_leaves_the_answer_its_room(ask: Ask, name: str) -> None:
     events = stream([*THOUGHTS[name](), {"content": "Yes. " * 7_000}])

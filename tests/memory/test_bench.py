@@ -87,6 +87,7 @@ def test_longmemeval_is_read_by_its_own_dates(longmemeval: Path) -> None:
     assert [one.evidence for one in conversation.questions] == [{conversation.turns[1]["id"]}]
 
 
+@pytest.mark.thorough
 def test_the_command_measures_longmemeval_through_the_users_file(
     longmemeval: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

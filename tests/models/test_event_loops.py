@@ -165,6 +165,7 @@ def as_tool(agent: Any) -> dict[str, Any]:
     return {"tools": [tool], "search": "none"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("strategy", "settings"), [(reflection, of_agent), (react, as_tool)])
 def test_an_agent_of_the_users_for_callers_of_both_kinds(
     strategy: Any, settings: Callable[[Any], dict[str, Any]]

@@ -56,6 +56,7 @@ async def test_the_page_shows_what_each_search_solves(search: str, recorded: Pat
     assert solved_within(games, "requests", MOST) <= ceiling()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("samples", SAMPLED)
 async def test_the_page_shows_what_recorded_samples_solve(samples: str, recorded: Path) -> None:
     assert on_the_page(samples) == await sampled_row(SAMPLED[samples], recorded_games())

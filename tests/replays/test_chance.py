@@ -25,6 +25,7 @@ class Misled(Chance):
         return ["impossible" if super().labels(numbers) == ["sure"] else "sure"]
 
 
+@pytest.mark.thorough
 async def test_a_search_that_takes_the_bad_for_good_is_found_out() -> None:
     entry = replace(SEARCHES["lats, n 3, K 1"], model=lambda seed: Misled(P, seed))
     measured = await measure(entry, RUNS)

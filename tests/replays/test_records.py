@@ -389,6 +389,7 @@ class TestCommand:
             assert all(known.get("sha256", path) in done.stderr for path, known in source["files"].items())
         assert not (tmp_path / "made").exists()
 
+    @pytest.mark.matrix
     @pytest.mark.parametrize("script", ["bench.replays", "bench.retrieval"])
     def test_a_script_without_records_says_how_to_make_them(
         self, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

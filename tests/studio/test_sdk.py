@@ -10,6 +10,7 @@ from tests.serve import sdk
 pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "work", [sdk.the_sdk_works, sdk.a_run_goes_on_without_an_input, sdk.a_remote_graph_has_a_state]
 )

@@ -161,6 +161,7 @@ def hold():
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("hold", GREEDY.values(), ids=list(GREEDY))
 async def test_memory_is_limited_in_sum(hold: str) -> None:
     fork = "for _ in range(12):\n if os.fork() == 0:\n  held = hold()\n  time.sleep(60)"
@@ -170,6 +171,7 @@ async def test_memory_is_limited_in_sum(hold: str) -> None:
     assert result.stderr == "Killed: its processes used more than 256 MiB of memory together.\n"
 
 
+@pytest.mark.thorough
 async def test_what_processes_share_counts_once() -> None:
     code = """
 import os, time

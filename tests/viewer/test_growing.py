@@ -192,6 +192,7 @@ async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting:
     assert sorted(by_and_by, key=str) == sorted(whole, key=str)
 
 
+@pytest.mark.thorough
 async def test_what_is_open_in_the_panel_stays_open_while_the_tree_grows(waiting: Shown) -> None:
     picture = grown(60)
     await waiting.page.evaluate(POST, told(picture, 5))
@@ -224,6 +225,7 @@ def until(picture: TownPicture, step: int) -> dict[str, Any]:
     return {**whole, **kept, "agents": agents, "spread": [] if step < 2 else whole["spread"]}
 
 
+@pytest.mark.thorough
 async def test_a_day_grows_and_what_is_selected_stays_so(waiting: Shown) -> None:
     page = waiting.page
     await page.goto("http://here/day")

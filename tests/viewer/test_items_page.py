@@ -77,6 +77,7 @@ async def test_texts_stay_texts(show_items: ShowItems) -> None:
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_ten_thousand_items_are_shown_in_parts(show_items: ShowItems) -> None:
     shown = await show_items([item(number, f"Item {number}") for number in range(10_000)])
     assert await shown.page.locator("details").count() == 200

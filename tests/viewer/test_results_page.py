@@ -175,6 +175,7 @@ async def test_each_sentence_stands_with_what_it_rests_on(show_results: ShowResu
     assert shown.complaints == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("kind", "mark"), [("tree", "#tree .node[data-id='0']"), ("day", "table.day")])
 async def test_tree_and_day_open_as_pages_of_their_own(show_results: ShowResults, kind: str, mark: str) -> None:
     left = left_behind("b", **{kind: small() if kind == "tree" else day("</script><script>window.hacked = 1</script>")})
@@ -213,6 +214,7 @@ async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResul
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show_results: ShowResults, text: str) -> None:
     one = task(text or "x", cell(False, answer=text, reason=text, error=text), question=text)
@@ -225,6 +227,7 @@ async def test_text_stays_text(show_results: ShowResults, text: str) -> None:
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_ten_thousand_tasks_need_few_rows(show_results: ShowResults) -> None:
     tasks = [task(str(number), cell(number % 3 > 0, calls=number)) for number in range(10_000)]
     left = {str(number): left_behind(str(number), reflections=[f"lesson {number}"]) for number in range(10_000)}

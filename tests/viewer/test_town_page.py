@@ -106,6 +106,7 @@ async def test_arrow_keys_walk_the_day(show_day: ShowDay) -> None:
     assert await shown.page.locator(".moment[tabindex='0']").count() == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show_day: ShowDay, text: str) -> None:
     shown = await show_day(day(text))

@@ -102,6 +102,7 @@ async def test_without_a_call_left_the_best_of_the_winners_is_the_answer() -> No
     assert phrased == {True, False}
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     "phrase",
     [
