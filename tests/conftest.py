@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 import os
 import re
 import signal
@@ -123,8 +124,8 @@ def _thin_out(items: list[pytest.Item]) -> None:
     """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are seven of
     eight strategies, in turns, where a test is tried on all of them.
 
-    With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
-    it the first `keep` cases.
+    With `over` a case of each combination of the other parameters stays, or of `keep` of them, with the values of this
+    one in turns; without it the first `keep` cases.
     """
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -139,13 +140,14 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     turn, matrix = crc32(test.encode()), cases[0].get_closest_marker("matrix")
     if matrix is None:
         return {*cases} if len(cases) < FEW else {*cases[turn % STEP :: STEP]}
-    over = matrix.kwargs.get("over")
+    over, keep = matrix.kwargs.get("over"), matrix.kwargs.get("keep")
     if over is None:
-        return {*cases[: matrix.kwargs.get("keep", 1)]}
+        return {*cases[: keep or 1]}
     groups: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in cases:
         groups[repr({name: value for name, value in _parameters(item).items() if name != over})].append(item)
-    return {group[(turn + place) % len(group)] for place, group in enumerate(groups.values())}
+    apart = math.ceil(len(groups) / keep) if keep else 1
+    return {group[(turn + place) % len(group)] for place, group in enumerate([*groups.values()][::apart])}
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:

@@ -82,6 +82,7 @@ def test_a_seed_gives_the_same_requests() -> None:
     assert len(set(first)) > 30
 
 
+@pytest.mark.thorough
 async def test_a_campaign_names_what_it_saw_and_how_to_see_it_again() -> None:
     async with Refusing(500) as server:
         breaches = await campaign(server.address, KEYS, seed=1, seconds=2)

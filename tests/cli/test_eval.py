@@ -75,6 +75,7 @@ def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.thorough
 def test_results_are_exported_as_a_data_frame(reflect: Any, questions: str) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "3", "--export", "one.parquet", *QUICK)
@@ -275,6 +276,7 @@ def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, quest
     assert Path("page.html").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_that_lies_elsewhere_has_a_name(reflect: Any, questions: str) -> None:
     for folder, rounds in (("a/run", "1"), ("b/run", "2")):
         reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", folder)
@@ -338,6 +340,7 @@ def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) ->
     assert (told.code, "choose em, includes, number, choice, judge" in told.err) == (2, True)
 
 
+@pytest.mark.thorough
 def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions: str) -> None:
     for rounds in ("1", "2", "3"):
         assert reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "3").code == 0

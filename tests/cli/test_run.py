@@ -59,6 +59,7 @@ def test_who_just_asks_gets_a_strategy(reflect: Any) -> None:
     assert "--corpus" not in told.err
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", [["ask"], ["run", "reflexion"]])
 def test_who_asks_what_no_document_says_hears_how_to_go_on(reflect: Any, command: list[str]) -> None:
     told = reflect(*command, "潮汐是什么造成的？")
@@ -71,7 +72,7 @@ def test_only_who_searches_names_where(reflect: Any) -> None:
     assert "search" not in reflect("run", "chain_of_thought", QUESTION).err
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
     told = reflect("run", strategy, QUESTION, "--json")
@@ -163,6 +164,7 @@ def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
     assert [draft["critique"] for draft in data["drafts"]] == ["too short", ""]
 
 
+@pytest.mark.thorough
 def test_workers_that_wait_for_a_person_are_answered_one_after_the_other(reflect: Any) -> None:
     own = ("--worker", "reflection", "--worker-settings", '{"critic": "human"}', "--max-replans", "0")
     told = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")

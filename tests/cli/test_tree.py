@@ -30,6 +30,7 @@ def test_tree_is_printed(reflect: Any, thread: str) -> None:
     assert reflect("draw", "lats", "--thread", thread).out == told.out
 
 
+@pytest.mark.thorough
 def test_a_planned_step_is_worth_the_highest_that_was_passed_up_and_before_that_its_prior(reflect: Any) -> None:
     assert reflect("run", "rap", QUESTION, "--thread", "p").code == 0
     drawn = json.loads(reflect("tree", "p", "--json", "-").out)
@@ -45,6 +46,7 @@ def test_a_planned_step_is_worth_the_highest_that_was_passed_up_and_before_that_
     assert not all(own["visits"] for own in known.values())
 
 
+@pytest.mark.thorough
 def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
     assert reflect("run", "reflection", QUESTION).code == 0
     assert reflect("tree").out == reflect("tree", thread).out

@@ -62,7 +62,7 @@ def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, s
     assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(("right", "recommended"), [(["shipped"], False), (["tuned"], True), ([], False)])
 def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, right: list[str], recommended: bool
@@ -109,6 +109,7 @@ def test_a_model_of_moods_is_sent_nothing_twice(
         assert len(server.requests) == sent
 
 
+@pytest.mark.thorough
 def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> None:
     first = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
     sent = server.total_tokens
@@ -131,6 +132,7 @@ def test_a_budget_holds_over_sessions(reflect: Any, server: OpenAIServer) -> Non
     assert reflect(*command[1:]).code == 0
 
 
+@pytest.mark.thorough
 def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.BETTER", "Think.")
     done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
@@ -150,6 +152,7 @@ def test_more_runs_measure_the_prompts_that_they_find(
     assert Path(f"tuned/prompts/{NAME}.txt").read_text() == WHOLE
 
 
+@pytest.mark.thorough
 def test_an_author_that_fails_stops_the_tuning(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = pytest.mark.matrix(over="strategy")
+pytestmark = pytest.mark.matrix(over="strategy", keep=4)
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 

@@ -31,7 +31,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = [pytest.mark.matrix(over="strategy"), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.matrix(over="strategy", keep=4), pytest.mark.usefixtures("provider")]
 
 ModelType = type[FakeChatModelWithoutN]
 MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]

@@ -46,7 +46,7 @@ async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: in
     check(await meet(strategy, length, window), length)
 
 
-@pytest.mark.matrix(over="strategy")
+@pytest.mark.matrix(over="strategy", keep=2)
 @every_strategy
 @pytest.mark.parametrize("window", [4_096, 8_192])
 async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:

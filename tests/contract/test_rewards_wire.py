@@ -41,7 +41,7 @@ async def test_its_faults_solve_nothing(strategy: Strategy, fault: str) -> None:
     assert "no verdict" in out["outcome"]["reason"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_answering
 async def test_where_it_only_ranks_its_faults_forbid_nothing(strategy: Strategy) -> None:
     async with RewardServer(lambda text: 2.0, fault="500") as server:

@@ -76,7 +76,7 @@ async def test_what_they_accept_is_solved(strategy: Strategy, kind: str) -> None
     assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("kind", REFUSING, ANSWERING)
 async def test_what_one_refuses_is_not(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING["bool"], REFUSING[kind]])
@@ -184,7 +184,7 @@ LYING: dict[str, Callable[[str, str], Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("kind", LYING, ANSWERING)
 async def test_one_that_gives_no_verdict_solves_nothing(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING["bool"], LYING[kind]], verifier_timeout=0.05)

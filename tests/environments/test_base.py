@@ -153,13 +153,14 @@ async def test_any_actions_keep_the_rules(case: tuple[Environment, Task, list[st
     assert (not state["done"]) or environment.answer(state) or environment.name == "game24"
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("environment", [case[0] for case in CASES[:-1]], ids=IDS[:-1])  # blanks matter in programs
 @given(action=st.text(max_size=60))
 def test_the_canonical_form_takes_any_text_and_blanks_do_not_matter(environment: Environment, action: str) -> None:
     assert environment.canonical(f"  {action}\n") == environment.canonical(action)
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 async def test_tests_of_its_own_are_kept_without_the_task() -> None:
     environment = Programming()

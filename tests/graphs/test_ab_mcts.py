@@ -154,12 +154,14 @@ async def test_with_tools_a_node_may_be_a_step_on_the_way_to_an_answer() -> None
 # Seeds and answers that come up again
 
 
+@pytest.mark.thorough
 async def test_the_same_seed_gives_the_same_tree_and_another_seed_another_one() -> None:
     first, again, other = [await run(writing(lambda text: len(text) % 7 / 10), seed=seed) for seed in (5, 5, 6)]
     assert (first["stats"], first["log"], first["answer"]) == (again["stats"], again["log"], again["answer"])
     assert first["tree"].keys() != other["tree"].keys()
 
 
+@pytest.mark.thorough
 async def test_questions_of_a_data_set_are_not_searched_by_the_same_draws() -> None:
     questions = [{"messages": [("user", f"What is {i}?")]} for i in range(3)]
     trees = [await run(writing(lambda _: 0.5), given, max_expansions=10) for given in questions]
@@ -195,6 +197,7 @@ async def test_an_answer_that_comes_up_again_is_neither_judged_nor_a_node_again(
 # In flight
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("parallel", "seconds"), [(1, 40), (4, 10), (8, 6)])
 def test_answers_are_tried_at_once(parallel: int, seconds: int) -> None:
     model = FakeChatModel(reply=writing(lambda text: len(text) % 7 / 10), latency=1.0)
@@ -340,6 +343,7 @@ def asked(server: OpenAIServer, what: str) -> list[str]:
     return [exchange.body["model"] for exchange, request in pairs if kind(request) == what]
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_models_by_name_are_asked_over_the_wire_and_named_in_the_tree(server: OpenAIServer) -> None:
     context = AbMctsContext(
@@ -354,6 +358,7 @@ async def test_models_by_name_are_asked_over_the_wire_and_named_in_the_tree(serv
     assert state["messages"][-1].response_metadata["model_name"] == best["model"].removeprefix("openai:")
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_models_by_name_are_kept_for_a_run_that_is_resumed(server: OpenAIServer) -> None:
     stored = builder.compile(checkpointer=InMemorySaver())

@@ -230,6 +230,7 @@ async def test_what_a_judge_accepts_outweighs_a_look_up_without_an_answer() -> N
     assert ("4,000" in out["answer"], out["outcome"]["verified_by"]) == (True, "judge")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("answered", "status"), [("yes", "solved"), ("partly", "limit_reached")])
 async def test_what_the_tree_finds_outweighs_a_look_up_without_an_answer(answered: str, status: str) -> None:
     """The judge likes what the tree finds best, and does not accept it; it is held against its sources."""

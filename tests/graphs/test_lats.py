@@ -249,6 +249,7 @@ async def test_a_judge_that_fails_for_one_candidate_spares_the_others() -> None:
     assert out["usage"]["parse_failures"] == 3
 
 
+@pytest.mark.thorough
 async def test_models_that_all_fail_are_no_success() -> None:
     out = await run(lambda request: ValueError("no route"))
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")

@@ -36,7 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # How long it takes
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize(("grading", "calls"), [("each", 62), ("together", 22)])
 @pytest.mark.parametrize(("parallel", "waves"), [(1, 22), (2, 14), (4, 10), (8, 8)])
 def test_the_clock_follows_the_longest_chain_of_calls(parallel: int, waves: int, grading: str, calls: int) -> None:
@@ -102,7 +102,7 @@ def opinion(request: Request) -> Reply:
 QUESTIONS = {"environment": "questions", "seed": 1, "max_rollouts": 5, "max_depth": 4}
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
 def test_one_leaf_at_a_time_and_a_seed_give_the_same_tree_whatever_comes_first(
     model_type: type[FakeChatModelWithoutN],

@@ -28,7 +28,7 @@ from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
-pytestmark = pytest.mark.matrix(over="strategy")
+pytestmark = pytest.mark.matrix(over="strategy", keep=3)
 ACTORS = ("best_of_n", "trials", "reflection", "plan")
 every_actor = pytest.mark.parametrize("strategy", ACTORS)
 ASK: dict[str, Any] = {"messages": [("user", "How many people live in Paris?")]}

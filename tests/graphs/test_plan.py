@@ -134,6 +134,7 @@ def by_id(out: Mapping[str, Any]) -> dict[str, Any]:
 # Plans
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("goals", "problem"),
     [
@@ -375,6 +376,7 @@ async def test_ten_workers_at_once_keep_the_limit_of_tokens(limit: int) -> None:
     assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("limit", "waves"),
     [(17, [1, 1, 1, 1, 1]), (14, [1, 1, 1, 1, 2]), (8, [1, 1, 2, 3, 4]), (7, [1, 2, 3, 4, 5]), (5, [1, 2, 3, 0, 0])],
@@ -518,6 +520,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.thorough
 def test_a_worker_that_was_done_is_not_sent_again_when_another_crashed() -> None:
     crashes = [True]
 

@@ -199,6 +199,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.matrix(keep=5)
 @both_ways
 @pytest.mark.parametrize(("text", "native", "told"), WRONG)
 async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
@@ -746,6 +747,7 @@ async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
     assert (vote["answer"], vote["votes"], vote["samples"], model.waves) == ("It is 0.", 3, 5, 1)
 
 
+@pytest.mark.matrix(keep=4)
 @both_ways
 @pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
 async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, way: str) -> None:

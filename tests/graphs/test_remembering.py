@@ -305,6 +305,7 @@ async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> No
     assert len(insights) == 2
 
 
+@pytest.mark.thorough
 async def test_one_insight_is_enough_and_one_question_too(clock: Clock) -> None:
     talk = Talk(keeper, reflect_at=1000)
     for number in range(31):

@@ -214,6 +214,7 @@ async def test_an_agent_may_change_what_it_does() -> None:
 CONTINUE = {"choice": "continue", "to": "", "what": ""}
 
 
+@pytest.mark.thorough
 async def test_nobody_is_in_two_conversations_and_those_who_talked_wait() -> None:
     days = {name: ["Café", "Café", "Café"] for name in ("Anna", "Ben", "Clara")}
 
@@ -233,6 +234,7 @@ async def test_nobody_is_in_two_conversations_and_those_who_talked_wait() -> Non
     assert [one["agents"] for one in often["conversations"]] == [["Anna", "Ben"]] * 3
 
 
+@pytest.mark.thorough
 async def test_a_conversation_ends_when_someone_ends_it_or_at_its_limit() -> None:
     def ending(request: Request) -> Reply:
         if request.schema == "Utterance":
@@ -402,6 +404,7 @@ def test_agents_that_do_not_meet_cost_one_wave_a_stage(count: int) -> None:
     assert (model.waves, model.max_in_flight, len(model.calls)) == (2, count, 2 * count)
 
 
+@pytest.mark.thorough
 def test_two_conversations_run_at_once() -> None:
     days = {name: ["Café"] for name in ("Anna", "Ben")} | {name: ["Park"] for name in ("Clara", "Dora")}
     model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
@@ -472,6 +475,7 @@ async def test_a_day_paused_before_each_step_is_the_same_day(with_store: bool) -
     assert told(paused) == straight_day()
 
 
+@pytest.mark.thorough
 async def test_without_a_store_nothing_is_left_in_the_process() -> None:
     def kept() -> set[Any]:
         return {(item.namespace, item.key) for item in store_of_process().search(("memory",), limit=100_000)}
@@ -488,7 +492,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", [3, 8, 12, 14, 18, 21])
 async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> None:
     def reply(request: Request) -> Any:

@@ -124,7 +124,7 @@ async def test_of_many_choices_those_are_read_that_were_asked_for(server: Sendin
     await close_models()
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", ["tool_calls", "annotations", "content"])
 async def test_a_choice_of_many_parts_is_read_beside_the_loop(server: Sending, field: str) -> None:
     message = {"role": "assistant", "content": "Yes.", field: [{}] * 10_000}
@@ -152,7 +152,7 @@ async def test_an_event_of_too_many_parts_is_not_read(server: Sending, name: str
     await close_models()
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"], ids=repr)
 async def test_many_small_events_let_others_have_their_turn(server: Sending, end: str) -> None:
     pieces = [{"choices": [{"delta": {"content": "a "}}]}] * 3_000

@@ -64,6 +64,7 @@ def test_data_of_other_types(strategy: str, until: str) -> None:
     assert refused > 10
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("strategy", "channel", "value", "until"),
     [

@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_and_audited(folder: Path) -> None:
     (conversation,) = read_locomo(folder / "locomo.mine.jsonl.gz", [folder / "locomo_corrections.mine.jsonl.gz"])
     first = conversation.turns[0]

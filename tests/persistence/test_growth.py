@@ -112,6 +112,7 @@ async def stored_after(steps: int, folder: Path) -> int:
     return int(stored)
 
 
+@pytest.mark.thorough
 async def test_the_steps_of_an_agent_are_not_stored_anew_at_each_step(tmp_path: Path) -> None:
     few, many = [await stored_after(steps, tmp_path) for steps in (5, 25)]
     assert many / 25 < 1.5 * few / 5

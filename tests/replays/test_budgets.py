@@ -43,6 +43,7 @@ def test_the_model_reads_what_is_left_last(text: str, expected: str) -> None:
     assert left(text) == expected
 
 
+@pytest.mark.thorough
 def test_the_ceiling_is_the_recorded_one(recorded: Path) -> None:
     assert ceiling() == manifest(recorded)[CACHE]["expected"]["dev"]["reachable_valid_24"]
 
@@ -62,6 +63,7 @@ async def test_the_page_shows_what_recorded_samples_solve(samples: str, recorded
     assert on_the_page(samples) == await sampled_row(SAMPLED[samples], recorded_games())
 
 
+@pytest.mark.thorough
 async def test_a_run_under_a_lower_limit_takes_the_same_way(recorded: Path) -> None:
     for game in random.Random(0).sample(recorded_games(), 8):
         free, held = [await play(SEARCHES[TOGETHER], game, as_recorded(), most) for most in (MOST, 20)]

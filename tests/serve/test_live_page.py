@@ -294,6 +294,7 @@ async def test_a_source_on_the_web_is_a_link_to_the_words(page: Page, server: Se
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
 
 
+@pytest.mark.thorough
 async def test_code_is_copied(page: Page, server: Server) -> None:
     await show(page, server.add(said("Code?", "So:\n\n```python\nif x < 1:\n\tprint('a')\n```")))
     await page.click(".code .copy")
@@ -344,6 +345,7 @@ async def test_files_go_along_as_texts_to_cite(page: Page, server: Server) -> No
 FILES = {"a.txt": b"the Petrel", "b.md": b"# B", "ship.jpg": b"\xff\xd8\xff"}
 
 
+@pytest.mark.thorough
 async def test_what_is_refused_can_be_sent_again(
     page: Page, server: Server, monkeypatch: pytest.MonkeyPatch, complaints: list[str]
 ) -> None:

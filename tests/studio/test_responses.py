@@ -167,6 +167,7 @@ async def test_a_response_in_the_background_goes_on_alone(responses: Any) -> Non
     assert (await responses.cancel(waiting.id)).status == "completed"
 
 
+@pytest.mark.thorough
 async def test_a_response_in_the_background_is_cancelled(responses: Any, openai_server: OpenAIServer) -> None:
     stream = await responses.create(model="lats", input="A slow, unsolvable one.", background=True, stream=True)
     key = (await anext(aiter(stream))).response.id

@@ -230,6 +230,7 @@ async def test_impossible_settings_are_named(client: LangGraphClient) -> None:
     assert await asyncio.gather(*(untold(*case) for case in IMPOSSIBLE)) == [[]] * len(IMPOSSIBLE)
 
 
+@pytest.mark.thorough
 async def test_empty_question_ends_in_an_error_and_the_server_goes_on(client: LangGraphClient) -> None:
     async def ask(strategy: str, messages: list[Any]) -> tuple[str, str]:
         thread = (await client.threads.create())["thread_id"]

@@ -186,6 +186,7 @@ print(len(held) >> 20)
     assert await output(code) == "120"
 
 
+@pytest.mark.thorough
 async def test_files_are_limited_in_number() -> None:
     code = f"import time\nfor n in range({MAX_FILES + 50}):\n open(str(n), 'w').close()\ntime.sleep(60)"
     result = await run_program(code, timeout=30)
@@ -212,7 +213,7 @@ def sandboxed(memory: int) -> int:
     return count
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_outlives_the_host(number: signal.Signals) -> None:
     memory = 300 + number

@@ -65,6 +65,7 @@ async def test_what_cannot_be_compiled_is_a_fault(schema: Any, value: Any) -> No
     assert fault.startswith("cannot be checked")
 
 
+@pytest.mark.thorough
 def test_every_loop_and_a_forked_process_can_check() -> None:
     assert asyncio.run(schema_faults({"type": "string"}, "a")) == []
     child = subprocess.run([sys.executable, "-W", "error", "-c", FORKING], capture_output=True, text=True, check=False)

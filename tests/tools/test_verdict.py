@@ -211,7 +211,7 @@ BREAKING = [
 ]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", BREAKING)
 async def test_a_test_that_breaks_fails_alone(test: str) -> None:
     report = await run_tests("def f(): return 1", [test, "assert f() == 1"], "f", timeout=3)

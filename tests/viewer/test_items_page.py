@@ -59,6 +59,7 @@ async def test_an_item_shows_its_counts_its_history_and_what_it_contradicts(show
     assert all(url.startswith("file:///") for url in shown.requests)
 
 
+@pytest.mark.thorough
 async def test_words_and_states_are_searched_for(show_items: ShowItems) -> None:
     shown = await show_items([CONTESTED, REFINED, item(3, "Units")])
     await shown.page.fill("#search", "do LABELS")

@@ -92,6 +92,7 @@ async def test_a_question_inside_an_answer_is_quoted_where_it_is_phrased() -> No
     assert "<request>" not in model.calls[-1].last
 
 
+@pytest.mark.thorough
 async def test_without_a_call_left_the_best_of_the_winners_is_the_answer() -> None:
     phrased = set()
     for limit in (36, 37, 38, 39):

@@ -260,6 +260,7 @@ def shares(wide: float, deep: float, jobs: int = 60) -> list[float]:
     return found
 
 
+@pytest.mark.thorough
 def test_where_first_answers_are_better_it_goes_wide_and_where_critiques_help_deep() -> None:
     wide, deep = shares(wide=0.7, deep=0.2), shares(wide=0.2, deep=0.7)
     assert majority(sum(share > 0.5 for share in wide))

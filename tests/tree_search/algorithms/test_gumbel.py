@@ -106,6 +106,7 @@ def test_every_node_is_expanded_at_most_once_and_nothing_is_left_at_the_end(seed
     assert gumbel.stats[ROOT]["closed"]
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6))
 def test_results_may_come_in_any_order_and_jobs_may_be_withdrawn(seed: int) -> None:
