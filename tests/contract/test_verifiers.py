@@ -87,7 +87,7 @@ async def test_what_one_refuses_is_not(strategy: Strategy, kind: str) -> None:
 @pytest.mark.matrix(keep=2)
 @every_answering
 async def test_a_threshold_lowers_what_is_enough(strategy: Strategy) -> None:
-    out = await run(strategy, [lambda request, answer: 0.6], threshold=0.5)
+    out = await run(strategy, [lambda request, answer: 0.6], threshold=0.6)
     assert out["outcome"]["status"] == "solved"
     out = await run(strategy, [{"function": lambda request, answer: 0.6, "threshold": 0.7}], threshold=0.5)
     assert out["outcome"]["status"] != "solved"
