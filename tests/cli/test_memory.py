@@ -77,6 +77,7 @@ def test_one_memory_is_forgotten_or_all(told: Any) -> None:
     assert rows(told("memory", "list", "--user", "ada", "--archived")) == []
 
 
+@pytest.mark.thorough
 def test_a_fact_is_corrected_under_its_id(told: Any) -> None:
     fact = rows(told("memory", "list", "--user", "ada"))[0]
     assert told("memory", "edit", fact[0], "My sister Ada lives in Lyon.", "--user", "ada").code == 0

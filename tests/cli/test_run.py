@@ -125,6 +125,7 @@ def test_thread_goes_on(reflect: Any) -> None:
     assert row.endswith("Say more.")
 
 
+@pytest.mark.thorough
 def test_thread_without_a_name_gets_one_and_says_so(reflect: Any) -> None:
     told = reflect("run", "reflection", QUESTION)
     [line] = lines_of(told.err, "continue with: ")
@@ -259,6 +260,7 @@ def test_strategies_are_listed_with_when_to_use_them_first(reflect: Any) -> None
     assert all(len(set(row.split("\t"))) == 3 for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_run_that_has_ended_shows_its_answer_when_it_is_resumed(reflect: Any) -> None:
     """It may have been killed before it could show it; nothing is run again."""
     first = reflect("run", "lats", "What does UCT balance?", "--thread", "t")

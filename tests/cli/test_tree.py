@@ -107,6 +107,7 @@ def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line
     assert [*Path().iterdir()] == []
 
 
+@pytest.mark.thorough
 def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) -> None:
     question = "What does UCT balance, and how do agents keep lessons from failures?"
     reflect("run", "lats", question, "--thread", "u", "--max-expansions", "1", "--min-score", "0.95")
@@ -117,6 +118,7 @@ def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) ->
     assert "is not worth 0.99" in reflect("tree", "u", "--finetune", "-", "--min-score", "0.99").err
 
 
+@pytest.mark.thorough
 def test_runs_without_a_tree(reflect: Any) -> None:
     assert "no run has left a tree: make one with" in reflect("tree").err
     assert "there is no thread x" in reflect("tree", "x").err

@@ -155,7 +155,7 @@ async def test_a_wait_beyond_the_runs_time_ends_it_at_once(ask: Ask, strategy: S
 # Permanent, once there is an answer
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", CAUSES)
 async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(strategy.answered, fault), **timeout_for(fault))
@@ -267,7 +267,7 @@ SEARCH_CAUSES: dict[SearchFault, str] = {
 }
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]

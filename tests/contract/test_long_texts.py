@@ -171,6 +171,7 @@ async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPat
     assert not any(refused[half:])
 
 
+@pytest.mark.thorough
 @pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_long_message_that_a_summary_covers_is_still_cited(
@@ -238,6 +239,7 @@ async def test_an_agent_reads_on(acting: str, monkeypatch: pytest.MonkeyPatch) -
     assert [call.fault for call in server.requests if call.fault] == []
 
 
+@pytest.mark.thorough
 async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         taken = sum(message.type == "tool" for message in request.messages)

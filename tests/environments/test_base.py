@@ -254,6 +254,7 @@ def test_a_task_that_lacks_a_question_takes_the_request() -> None:
     assert task_of({"id": "a", "question": "Why?"}, "What is 2+2?") == {"id": "a", "question": "Why?"}
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("graph", [chain_of_thought.graph, trials.graph, lats.graph, aggregation.graph])
 async def test_a_task_without_a_question_is_the_request_or_refused(name: str, graph: Any) -> None:

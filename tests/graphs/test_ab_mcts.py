@@ -211,6 +211,7 @@ def test_answers_are_tried_at_once(parallel: int, seconds: int) -> None:
 # Limits and faults
 
 
+@pytest.mark.thorough
 async def test_limits() -> None:
     none = await run(writing(lambda _: 0.5), max_expansions=0)
     assert (none["outcome"]["status"], none["expansions"]) == ("limit_reached", 0)

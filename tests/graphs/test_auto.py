@@ -195,6 +195,7 @@ async def test_the_vote_that_ends_a_run_elects_its_answer() -> None:
     assert out["outcome"]["reason"] == out["turns"][-1]["why"]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("verify_sources", [True, False])
 @pytest.mark.parametrize("budget", [8, 30])
 async def test_no_vote_outweighs_sources_that_hold_no_answer(verify_sources: bool, budget: int) -> None:

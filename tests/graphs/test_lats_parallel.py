@@ -138,7 +138,7 @@ def test_a_sample_that_is_not_to_be_had_leaves_its_siblings_alone(seed: int | No
     assert state["usage"]["failed_calls"] == 3
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("parallel", [2, 8])
 @pytest.mark.parametrize("seed", range(3))
 def test_with_several_leaves_in_flight_nothing_is_lost_or_counted_twice(parallel: int, seed: int) -> None:

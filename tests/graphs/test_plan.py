@@ -427,7 +427,7 @@ def test_every_worker_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"plan", "team", "town", "memory"}
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("worker", [*GRAPHS])
 async def test_every_strategy_can_be_the_worker(worker: str) -> None:
     context = PlanContext.model_validate({"model": "offline", "worker": worker, "max_replans": 0})
@@ -449,6 +449,7 @@ async def test_settings_travel_and_the_workers_own_come_first() -> None:
     assert out["subgoals"][0]["answer"] == "cheap"
 
 
+@pytest.mark.thorough
 async def test_a_limit_of_the_workers_own_holds_if_it_is_the_lower_one() -> None:
     own = {"max_model_calls": 3, "max_actions": 100}
     out, _ = await run(searching, worker="react", worker_settings=own, max_subgoals=10, max_model_calls=4)

@@ -298,6 +298,7 @@ async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch:
     assert "logprobs" not in asked["predict"]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("settings", "rated", "r0"),
     [
@@ -550,6 +551,7 @@ def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
     assert trees[0] != trees[2]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("parallel", [1, 8])
 def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
     def reply(request: Request) -> Reply:

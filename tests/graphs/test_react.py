@@ -362,7 +362,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(way:
     assert "(Steps 1 to 1 are left out, because the context is full.)" in model.calls[-1].text
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @both_ways
 async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -> None:
     model = FakeChatModel(reply=never)

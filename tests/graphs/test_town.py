@@ -370,7 +370,7 @@ def test_what_is_no_time_is_refused(said: str) -> None:
         Stroke.model_validate({"start": said, "what": "eats"})
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["DayPlan", "HourPlan", "Actions", "Reaction", "Utterance", "Questions"])
 async def test_one_agent_that_is_at_a_loss_does_not_end_the_day(form: str) -> None:
     def reply(request: Request) -> Reply:

@@ -217,6 +217,7 @@ async def test_of_equal_trials_the_first_is_the_answer() -> None:
     assert (out["answer"], [trial["score"] for trial in out["trials"]]) == ("21", [0.5, 0.5])
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("verdict", "unsure"),
     [
@@ -278,7 +279,7 @@ TOLD: dict[str, list[tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("reflection", TOLD)
 async def test_each_mode_shows_what_it_should_and_nothing_else(reflection: str) -> None:
     script, calls = playing(["sun", "moon", "wind"])

@@ -85,6 +85,7 @@ def test_one_event_loop_after_another(server: OpenAIServer) -> None:
     assert answers == ["42"] * 5
 
 
+@pytest.mark.thorough
 def test_threads_and_a_loop_in_each(server: OpenAIServer) -> None:
     model = chat(server)
     with ThreadPoolExecutor(8) as threads:

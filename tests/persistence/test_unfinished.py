@@ -102,6 +102,7 @@ async def test_a_limit_holds_over_all_parts_of_a_run() -> None:
     assert result["outcome"]["limit"]["name"] == "max_model_calls"
 
 
+@pytest.mark.thorough
 async def test_the_next_question_counts_from_zero() -> None:
     model = FakeChatModel(reply=script)
     graph = stored("lats", InMemorySaver())

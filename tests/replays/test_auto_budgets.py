@@ -34,6 +34,7 @@ def test_the_page_has_every_budget() -> None:
     assert [[*on_the_page(unit)] for unit in auto.LIMITS] == [[*BUDGETS[unit]] for unit in auto.LIMITS]
 
 
+@pytest.mark.thorough
 async def test_a_budget_is_never_exceeded_and_more_solves_more(recorded: Path) -> None:
     solved = []
     for budget in (5, 40):

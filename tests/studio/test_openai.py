@@ -269,6 +269,7 @@ async def test_an_answer_in_a_form(chat: openai.AsyncOpenAI, strategy: str, form
     assert form["type"] == "json_object" or filled.keys() == {"city"}
 
 
+@pytest.mark.thorough
 async def test_a_form_read_by_openais_own_helper(chat: openai.AsyncOpenAI) -> None:
     class City(BaseModel):
         city: str

@@ -96,6 +96,7 @@ async def test_messages_grow_until_they_are_the_answer(client: LangGraphClient) 
     assert texts[-1] == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", strategy_names())
 async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClient, strategy: str) -> None:
     modes: list[StreamMode] = ["messages-tuple", "values"]

@@ -88,6 +88,7 @@ async def test_twenty_runs_do_not_mix(client: LangGraphClient, corpus: Path) -> 
         assert tree in result["messages"][0]["content"]
 
 
+@pytest.mark.thorough
 async def test_the_server_sees_blocking_calls(client: LangGraphClient, blocking_runs: set[str]) -> None:
     thread = (await client.threads.create())["thread_id"]
     run = await client.runs.create(thread, "probe", input=asking("Why?"))

@@ -81,6 +81,7 @@ async def test_no_definition_ends_a_test_early(program: str, test: str) -> None:
     assert [case.passed for case in report.cases] == [False]
 
 
+@pytest.mark.thorough
 async def test_a_module_that_both_forgot_to_hand_over_is_pythons_own() -> None:
     program = "import math\ndef f(x): return math.sqrt(x)"
     report = await run_tests(program, ["assert math.isclose(f(4), 2)"], "f", timeout=5)

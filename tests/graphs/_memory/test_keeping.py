@@ -257,6 +257,7 @@ async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_th
     }
 
 
+@pytest.mark.thorough
 async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> None:
     def chatty(request: Request) -> Reply:
         return keeper(request) if request.schema else f"Trams, trams, trams: answer {len(request.messages[-1].text)}!"

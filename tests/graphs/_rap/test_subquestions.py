@@ -76,6 +76,7 @@ async def test_leaves_are_asked_for_a_short_answer_and_the_end_for_a_complete_on
     assert "by their numbers" not in last.last
 
 
+@pytest.mark.thorough
 async def test_what_was_found_is_cited_where_the_answer_is_phrased(tmp_path: Path) -> None:
     (tmp_path / "tom.md").write_text("# Tom\n\nTom reads six pages a day in a way of his own.\n")
     _, model = await run(nine_paths(), search="local", corpus=str(tmp_path), verify_sources=False)
