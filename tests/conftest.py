@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import math
 import os
 import re
@@ -103,9 +104,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    _leave_out_repeated_combinations(items, config)
     _thin_out(items)
     lacking = missing(REQUIRED)
     for item in items:
@@ -150,6 +152,36 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     return {group[(turn + place) % len(group)] for place, group in enumerate([*groups.values()][::apart])}
 
 
+def _leave_out_repeated_combinations(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Of the cases of each test that is marked as `crossed(count)` choose some, in which each combination of the values
+    of so many parameters occurs; by default of all but one: of two each value, of three each pair. The others are
+    never run."""
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("crossed"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[pytest.Item] = set()
+    for cases in tests.values():
+        left_out |= {*cases} - _covering(cases, *cases[0].get_closest_marker("crossed").args)
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _covering(cases: list[pytest.Item], count: int | None = None) -> set[pytest.Item]:
+    combinations: dict[pytest.Item, set[tuple[str, ...]]] = {}
+    for item in cases:
+        values = [f"{name}={value!r}" for name, value in _parameters(item).items()]
+        combinations[item] = {*itertools.combinations(values, count or max(len(values) - 1, 1))}
+    missing_still = set[tuple[str, ...]]().union(*combinations.values())
+    chosen: set[pytest.Item] = set()
+    while missing_still:
+        best = max(cases, key=lambda item: len(combinations[item] & missing_still))
+        chosen.add(best)
+        missing_still -= combinations[best]
+    return chosen
+
+
 def _parameters(item: pytest.Item) -> dict[str, object]:
     callspec = getattr(item, "callspec", None)
     return callspec.params if callspec else {}
@@ -172,6 +204,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line(f"{count:6,}  {reason.removeprefix('Skipped: ')}")
     if "not thorough" in config.option.markexpr:
         terminalreporter.line("   all  thorough tests: make test-all")
+    if "not published" in config.option.markexpr:
+        terminalreporter.line("   all  published tables that are measured anew for minutes: make published")
 
 
 def _forbid_processes(event: str, _: object) -> None:

@@ -121,6 +121,7 @@ async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monke
     assert out["usage"]["model_calls"] == len(server.requests)
 
 
+@pytest.mark.crossed(2)
 @pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("asked", ["{text}\n\n{question}", "{question}\n{text}"])
 @pytest.mark.parametrize(("question", "fact"), [(QUESTION, FACT), (CHINESE, CHINESE_FACT)], ids=["English", "Chinese"])
@@ -142,6 +143,7 @@ async def test_a_long_message_is_cited_like_a_corpus(
     assert "7341" not in (other["answer"] or "")
 
 
+@pytest.mark.crossed(2)
 @pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("too_long", get_args(TooLong))
 @pytest.mark.parametrize(("window", "characters"), [(WINDOW, 100_000), (4_096, 190_000), (4_096, 300_000)])
@@ -172,6 +174,7 @@ async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.thorough
+@pytest.mark.crossed(2)
 @pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_long_message_that_a_summary_covers_is_still_cited(

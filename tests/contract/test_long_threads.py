@@ -40,6 +40,7 @@ async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> Non
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("length", LENGTHS)
@@ -48,7 +49,7 @@ async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: in
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix(over="strategy", keep=2)
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("window", [4_096, 8_192])
 async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:
@@ -60,6 +61,7 @@ async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("length", LENGTHS)
 async def test_a_server_that_cuts_silently_is_told(strategy: Strategy, length: int) -> None:

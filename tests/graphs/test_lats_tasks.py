@@ -217,8 +217,8 @@ async def test_lessons_are_bounded_and_there_is_one_for_each_answer() -> None:
     state, model = await research(steps, max_lessons=2, max_rollouts=10)
     assert [lesson["answer"] for lesson in state["lessons"]] == ["peak 2", "peak 0"]
     assert len(of(model, "reflect")) == 2
-    answers = [node["content"] for node in state["tree"].values() if node["kind"] == "answer"]
-    assert {*answers} == {"peak 0", "peak 1", "peak 2"}
+    answers = [node["action"] for node in state["tree"].values() if node["kind"] == "answer"]
+    assert {*answers} == {"Finish[peak 0]", "Finish[peak 1]", "Finish[peak 2]"}
     assert len(answers) > 3
 
 

@@ -50,7 +50,9 @@ def test_the_ceiling_is_the_recorded_one(recorded: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    "search", [pytest.param(name, marks=[] if name == TOGETHER else [pytest.mark.published]) for name in SEARCHES]
+)
 async def test_the_page_shows_what_each_search_solves(search: str, recorded: Path) -> None:
     games = await play_all(SEARCHES[search], recorded_games(), as_recorded, MOST)
     assert on_the_page(search) == search_row(games)
@@ -105,7 +107,7 @@ def test_the_sign_test_counts_the_games_that_only_one_has_solved() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("count", [24, None], ids=["a sample", "all"])
+@pytest.mark.parametrize("count", [24, pytest.param(None, marks=pytest.mark.published)], ids=["a sample", "all"])
 async def test_a_lesson_is_worth_its_call(count: int | None, recorded: Path) -> None:
     games = recorded_games()
     games = games if count is None else random.Random(0).sample(games, count)
@@ -117,6 +119,7 @@ async def test_a_lesson_is_worth_its_call(count: int | None, recorded: Path) -> 
 
 
 @pytest.mark.thorough
+@pytest.mark.published
 async def test_lats_solves_nearly_all_that_can_be_solved(recorded: Path) -> None:
     games = await play_all(SEARCHES["lats"], recorded_games(), as_recorded, 80)
     assert sum(game.solved for game in games) >= 0.95 * ceiling()
