@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-ver
 RUN := --extra cli --extra documents --extra memory --extra postgres --extra tavily
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all quick realmodel lint types bench bench-memory figures dev serve docs wheel notebooks outputs lock clean
+.PHONY: help run test test-all published quick realmodel lint types bench bench-memory figures dev serve docs wheel notebooks outputs lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -36,8 +36,11 @@ UNITS := $(addprefix tests/,environments memory models nodes state text tools tr
 test: $(VENV)/compiled.stamp ## Run the tests that protect a commit (ARGS="-k lats" runs some of them)
 	@$(BIN)/python -m pytest -n 3 -m "not thorough" $(ARGS)
 
-test-all: $(VENV)/compiled.stamp $(if $(SERVE_PYTHON),$(SERVE_VENV)/stamp) ## Run all tests: each replay, each kill, each notebook, each case
-	@$(BIN)/python -m pytest -n 4 $(ARGS)
+test-all: $(VENV)/compiled.stamp $(if $(SERVE_PYTHON),$(SERVE_VENV)/stamp) ## Run all tests but those of the next two targets: each kill, each notebook, each case
+	@$(BIN)/python -m pytest -n 4 -m "not published and not realmodel" $(ARGS)
+
+published: $(VENV)/compiled.stamp ## Measure anew the published tables that take long, by replays of recorded outputs
+	@$(BIN)/python -m pytest -n 2 -m published $(ARGS)
 
 quick: $(VENV)/compiled.stamp ## Run the unit tests, which start no process and open no socket
 	@$(BIN)/python -m pytest -n 2 -m "not process and not wire and not thorough" $(UNITS) $(ARGS)

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import itertools
+import math
 import os
 import re
 import signal
@@ -58,8 +60,11 @@ FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
 FEW = 8
 """A test on fewer strategies is tried on all of them."""
 
-STEP = 5
+STEP = 8
 """Of so many strategies `make test` tries one, with another one for each test."""
+
+THOROUGH_MODULE = re.compile(r"^pytestmark = [^\n]*\bthorough\b", re.MULTILINE)
+"""What a module of thorough tests alone says of itself, in one line."""
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
@@ -94,10 +99,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import, where thorough tests are left out, a module that has no others."""
+    if "not thorough" not in config.option.markexpr or not collection_path.match("test_*.py"):
+        return None
+    return bool(THOROUGH_MODULE.search(collection_path.read_text("utf-8"))) or None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    _leave_out_repeated_combinations(items, config)
     _thin_out(items)
     lacking = missing(REQUIRED)
     for item in items:
@@ -113,11 +126,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are four of
-    five strategies, in turns, where a test is tried on all of them.
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are seven of
+    eight strategies, in turns, where a test is tried on all of them.
 
-    With `over` a case of each combination of the other parameters stays, with the values of this one in turns; without
-    it the first `keep` cases.
+    With `over` a case of each combination of the other parameters stays, or of `keep` of them, with the values of this
+    one in turns; without it the first `keep` cases.
     """
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
@@ -132,13 +145,44 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     turn, matrix = crc32(test.encode()), cases[0].get_closest_marker("matrix")
     if matrix is None:
         return {*cases} if len(cases) < FEW else {*cases[turn % STEP :: STEP]}
-    over = matrix.kwargs.get("over")
+    over, keep = matrix.kwargs.get("over"), matrix.kwargs.get("keep")
     if over is None:
-        return {*cases[: matrix.kwargs.get("keep", 1)]}
+        return {*cases[: keep or 1]}
     groups: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in cases:
         groups[repr({name: value for name, value in _parameters(item).items() if name != over})].append(item)
-    return {group[(turn + place) % len(group)] for place, group in enumerate(groups.values())}
+    apart = math.ceil(len(groups) / keep) if keep else 1
+    return {group[(turn + place) % len(group)] for place, group in enumerate([*groups.values()][::apart])}
+
+
+def _leave_out_repeated_combinations(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Of the cases of each test that is marked as `crossed(count)` choose some, in which each combination of the values
+    of so many parameters occurs; by default of all but one: of two each value, of three each pair. The others are
+    never run."""
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("crossed"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[pytest.Item] = set()
+    for cases in tests.values():
+        left_out |= {*cases} - _covering(cases, *cases[0].get_closest_marker("crossed").args)
+    if left_out:
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _covering(cases: list[pytest.Item], count: int | None = None) -> set[pytest.Item]:
+    combinations: dict[pytest.Item, set[tuple[str, ...]]] = {}
+    for item in cases:
+        values = [f"{name}={value!r}" for name, value in _parameters(item).items()]
+        combinations[item] = {*itertools.combinations(values, count or max(len(values) - 1, 1))}
+    missing_still = set[tuple[str, ...]]().union(*combinations.values())
+    chosen: set[pytest.Item] = set()
+    while missing_still:
+        best = max(cases, key=lambda item: len(combinations[item] & missing_still))
+        chosen.add(best)
+        missing_still -= combinations[best]
+    return chosen
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -163,6 +207,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line(f"{count:6,}  {reason.removeprefix('Skipped: ')}")
     if "not thorough" in config.option.markexpr:
         terminalreporter.line("   all  thorough tests: make test-all")
+    if "not published" in config.option.markexpr:
+        terminalreporter.line("   all  published tables that are measured anew for minutes: make published")
 
 
 def _forbid_processes(event: str, _: object) -> None:

@@ -46,7 +46,7 @@ SENDING = [
 ]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SENDING)
 async def test_who_refuses_keeps_the_rules(name: str) -> None:
     async with Refusing() as server:
@@ -54,7 +54,7 @@ async def test_who_refuses_keeps_the_rules(name: str) -> None:
         assert server.bodies
 
 
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_who_breaks_down_is_seen(name: str) -> None:
     async with Refusing(500) as server:
@@ -82,6 +82,7 @@ def test_a_seed_gives_the_same_requests() -> None:
     assert len(set(first)) > 30
 
 
+@pytest.mark.thorough
 async def test_a_campaign_names_what_it_saw_and_how_to_see_it_again() -> None:
     async with Refusing(500) as server:
         breaches = await campaign(server.address, KEYS, seed=1, seconds=2)

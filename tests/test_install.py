@@ -27,6 +27,7 @@ def test_progress_is_read_off_the_log_and_the_environment(log: str, installed: i
     assert progress(log, 3, installed, before=2) == words
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_what_pip_says_is_shown_only_where_it_fails(tmp_path: Path) -> None:
     pins = tmp_path / "pins.txt"

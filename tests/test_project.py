@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -69,6 +70,7 @@ def room_of(module: str) -> str:
 MODULES = {module_name(room, path): path for room in ROOMS for path in sources(room)}
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Return the modules that a file imports, wherever in it, also by name: `import_module("reflective_agents...")`."""
     found: set[str] = set()

@@ -37,7 +37,7 @@ def the_run() -> Path:
     return folder
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_every_strategy_is_evaluated(
     reflect: Any, questions: str, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -75,6 +75,7 @@ def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.thorough
 def test_results_are_exported_as_a_data_frame(reflect: Any, questions: str) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "3", "--export", "one.parquet", *QUICK)
@@ -275,6 +276,7 @@ def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, quest
     assert Path("page.html").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_that_lies_elsewhere_has_a_name(reflect: Any, questions: str) -> None:
     for folder, rounds in (("a/run", "1"), ("b/run", "2")):
         reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", folder)
@@ -290,6 +292,7 @@ def test_a_run_elsewhere_needs_no_data_folder(
     assert reflect("eval", "reflection", questions, *QUICK, "--limit", "1", "--out", "run").code == 0
 
 
+@pytest.mark.thorough
 def test_figures_to_publish(reflect: Any, questions: str) -> None:
     pytest.importorskip("matplotlib")
     Path("mine.py").write_text("def right(answer, task):\n    return True\n")
@@ -337,6 +340,7 @@ def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) ->
     assert (told.code, "choose em, includes, number, choice, judge" in told.err) == (2, True)
 
 
+@pytest.mark.thorough
 def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions: str) -> None:
     for rounds in ("1", "2", "3"):
         assert reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "3").code == 0

@@ -40,6 +40,7 @@ def text(result: Any) -> str:
     return str(result.content[0].text)
 
 
+@pytest.mark.thorough
 def test_it_ends_with_its_client(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "reflective_agents.cli", "mcp"]
     environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}

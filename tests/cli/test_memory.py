@@ -77,6 +77,7 @@ def test_one_memory_is_forgotten_or_all(told: Any) -> None:
     assert rows(told("memory", "list", "--user", "ada", "--archived")) == []
 
 
+@pytest.mark.thorough
 def test_a_fact_is_corrected_under_its_id(told: Any) -> None:
     fact = rows(told("memory", "list", "--user", "ada"))[0]
     assert told("memory", "edit", fact[0], "My sister Ada lives in Lyon.", "--user", "ada").code == 0
@@ -102,6 +103,7 @@ def test_what_is_superseded_is_listed_as_such(reflect: Any, tmp_path: Path) -> N
     assert "\n\nThe user works in a ward." in shown
 
 
+@pytest.mark.thorough
 def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(told: Any) -> None:
     assert told("run", "memory", WHERE, "--user", "ada", "--reflect-at", "1").code == 0
     insight = next(row for row in rows(told("memory", "list", "--user", "ada")) if row[2] == "reflection")
@@ -181,6 +183,7 @@ def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str],
     assert said.err.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_what_is_no_export_is_not_imported(told: Any, tmp_path: Path) -> None:
     file = tmp_path / "broken.jsonl"
     file.write_text(told("memory", "export", "--user", "ada").out + '{"id": 1}\n')
@@ -189,6 +192,7 @@ def test_what_is_no_export_is_not_imported(told: Any, tmp_path: Path) -> None:
     assert "line 4 is no memory" in said.err
 
 
+@pytest.mark.thorough
 def test_a_thread_belongs_to_its_user_and_the_way_on_names_them(told: Any) -> None:
     first = told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
     assert 'continue with: reflect run memory --thread t --user ada "..."' in first.err

@@ -103,6 +103,7 @@ def test_a_table_wider_than_the_terminal_is_turned(
 
 def test_one_line_is_short() -> None:
     assert one_line("a\n b\t c" + "x" * 500, 10) == "a b cxxxx…"
+    assert one_line("x" * 10, 10) == "x" * 10
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_threads_in_postgres(reflect: Any, tmp_path: Path) -> None:
     assert not Path(os.environ["REFLECT_HOME"]).exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("database")
 def test_characters_that_postgres_refuses(reflect: Reflect) -> None:
     told = reflect("run", "react", "Why\0 \ud800?", "--thread", "a\0\ud800", "--search", "none")

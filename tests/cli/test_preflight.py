@@ -57,15 +57,14 @@ def names_a_file(parameter: Any) -> bool:
     return parameter.type_descriptor.annotation is Path or by_metavar or parameter.opts[0] in SETTINGS
 
 
-def cases() -> Iterator[Any]:
-    """Yield each parameter of each command that names a file; what all strategies have, thoroughly for one only."""
+def cases(every: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each parameter of each command that names a file; unless `every`, what all strategies have for one only."""
     seen: set[tuple[str, str]] = set()
     for command, made in commands(get_command(app)):
-        for parameter in made.params:
-            if names_a_file(parameter):
-                marks = [pytest.mark.thorough] if (command[0], parameter.name) in seen else []
+        for parameter in filter(names_a_file, made.params):
+            if every or (command[0], parameter.name) not in seen:
                 seen.add((command[0], parameter.name))
-                yield pytest.param(command, parameter, id=f"{' '.join(command)} {parameter.name}", marks=marks)
+                yield command, parameter
 
 
 @pytest.fixture(autouse=True)
@@ -80,20 +79,25 @@ def files_there() -> list[str]:
     return sorted(str(path) for folder in (Path(), home) for path in folder.rglob("*") if path.name != "memory.sqlite")
 
 
-@pytest.mark.parametrize(("command", "parameter"), list(cases()))
-def test_a_file_that_cannot_be_used_is_refused_first(reflect: Any, command: tuple[str, ...], parameter: Any) -> None:
+def with_a_bad_file(command: tuple[str, ...], parameter: Any) -> list[str]:
+    """Return what is typed."""
     if isinstance(parameter, TyperArgument):
         others = [word for word in NEEDED[command] if word != "rows.csv"]
         # An experience is named before its file.
-        args = [*command, *others, BELOW_A_FILE] if command[0] == "experience" else [*command, BELOW_A_FILE, *others]
-    else:
-        assert isinstance(parameter, TyperOption)
-        args = [*command, *NEEDED[command], parameter.opts[0], BELOW_A_FILE, *BESIDE.get(parameter.name or "", [])]
+        return [*command, *others, BELOW_A_FILE] if command[0] == "experience" else [*command, BELOW_A_FILE, *others]
+    assert isinstance(parameter, TyperOption)
+    return [*command, *NEEDED[command], parameter.opts[0], BELOW_A_FILE, *BESIDE.get(parameter.name or "", [])]
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=[pytest.mark.thorough, pytest.mark.timeout(400)])])
+def test_a_file_that_cannot_be_used_is_refused_first(reflect: Any, every: bool) -> None:
     before = files_there()
-    told = reflect(*args)
-    assert (told.code, told.out) == (2, "")
-    assert BELOW_A_FILE.partition("/")[0] in told.err.splitlines()[-1]
-    assert files_there() == before
+    for command, parameter in cases(every):
+        typed = with_a_bad_file(command, parameter)
+        told = reflect(*typed)
+        assert (told.code, told.out) == (2, ""), typed
+        assert BELOW_A_FILE.partition("/")[0] in told.err.splitlines()[-1], typed
+        assert files_there() == before, typed
 
 
 def test_a_setting_of_the_environment_is_refused_first(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:

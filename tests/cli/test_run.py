@@ -59,6 +59,7 @@ def test_who_just_asks_gets_a_strategy(reflect: Any) -> None:
     assert "--corpus" not in told.err
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("command", [["ask"], ["run", "reflexion"]])
 def test_who_asks_what_no_document_says_hears_how_to_go_on(reflect: Any, command: list[str]) -> None:
     told = reflect(*command, "潮汐是什么造成的？")
@@ -71,7 +72,7 @@ def test_only_who_searches_names_where(reflect: Any) -> None:
     assert "search" not in reflect("run", "chain_of_thought", QUESTION).err
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
     told = reflect("run", strategy, QUESTION, "--json")
@@ -124,6 +125,7 @@ def test_thread_goes_on(reflect: Any) -> None:
     assert row.endswith("Say more.")
 
 
+@pytest.mark.thorough
 def test_thread_without_a_name_gets_one_and_says_so(reflect: Any) -> None:
     told = reflect("run", "reflection", QUESTION)
     [line] = lines_of(told.err, "continue with: ")
@@ -163,6 +165,7 @@ def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
     assert [draft["critique"] for draft in data["drafts"]] == ["too short", ""]
 
 
+@pytest.mark.thorough
 def test_workers_that_wait_for_a_person_are_answered_one_after_the_other(reflect: Any) -> None:
     own = ("--worker", "reflection", "--worker-settings", '{"critic": "human"}', "--max-replans", "0")
     told = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")
@@ -257,6 +260,7 @@ def test_strategies_are_listed_with_when_to_use_them_first(reflect: Any) -> None
     assert all(len(set(row.split("\t"))) == 3 for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_run_that_has_ended_shows_its_answer_when_it_is_resumed(reflect: Any) -> None:
     """It may have been killed before it could show it; nothing is run again."""
     first = reflect("run", "lats", "What does UCT balance?", "--thread", "t")

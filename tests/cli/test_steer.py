@@ -30,6 +30,7 @@ def test_every_change_is_a_step_of_the_log(reflect: Any, thread: str) -> None:
     assert changes == ["prune", "rescore", "hint", "more"]
 
 
+@pytest.mark.thorough
 def test_a_fork_goes_on_from_an_earlier_step(reflect: Any, thread: str) -> None:
     before = log(reflect)
     assert reflect("steer", thread, "prune", "0.1").code == 0
@@ -37,6 +38,7 @@ def test_a_fork_goes_on_from_an_earlier_step(reflect: Any, thread: str) -> None:
     assert log(reflect) == before
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -15,6 +15,7 @@ def quick_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
 
 
+@pytest.mark.thorough
 def test_a_later_run_begins_with_what_an_earlier_one_has_learned(reflect: Any) -> None:
     first = reflect("run", "reflection", QUESTION, "--experience", "chess", "--max-rounds", "1")
     assert "recalled: lessons=0" in first.err

@@ -54,6 +54,7 @@ def test_json_has_the_artefact(reflect: Any, hamlet: str) -> None:
     assert shown["spread"] == data["spread"]
 
 
+@pytest.mark.thorough
 def test_an_interrupted_day_goes_on(reflect: Any, hamlet: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt

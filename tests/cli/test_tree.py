@@ -30,6 +30,7 @@ def test_tree_is_printed(reflect: Any, thread: str) -> None:
     assert reflect("draw", "lats", "--thread", thread).out == told.out
 
 
+@pytest.mark.thorough
 def test_a_planned_step_is_worth_the_highest_that_was_passed_up_and_before_that_its_prior(reflect: Any) -> None:
     assert reflect("run", "rap", QUESTION, "--thread", "p").code == 0
     drawn = json.loads(reflect("tree", "p", "--json", "-").out)
@@ -45,6 +46,7 @@ def test_a_planned_step_is_worth_the_highest_that_was_passed_up_and_before_that_
     assert not all(own["visits"] for own in known.values())
 
 
+@pytest.mark.thorough
 def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
     assert reflect("run", "reflection", QUESTION).code == 0
     assert reflect("tree").out == reflect("tree", thread).out
@@ -84,6 +86,7 @@ def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str)
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("args", "line"),
     [
@@ -104,6 +107,7 @@ def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line
     assert [*Path().iterdir()] == []
 
 
+@pytest.mark.thorough
 def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) -> None:
     question = "What does UCT balance, and how do agents keep lessons from failures?"
     reflect("run", "lats", question, "--thread", "u", "--max-expansions", "1", "--min-score", "0.95")
@@ -114,6 +118,7 @@ def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) ->
     assert "is not worth 0.99" in reflect("tree", "u", "--finetune", "-", "--min-score", "0.99").err
 
 
+@pytest.mark.thorough
 def test_runs_without_a_tree(reflect: Any) -> None:
     assert "no run has left a tree: make one with" in reflect("tree").err
     assert "there is no thread x" in reflect("tree", "x").err

@@ -62,7 +62,7 @@ def test_better_prompts_are_found_and_measured_on_tasks_held_out(reflect: Any, s
     assert "40 to tune, 2 x 4 to measure" in done.err.splitlines()[0]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(("right", "recommended"), [(["shipped"], False), (["tuned"], True), ([], False)])
 def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, right: list[str], recommended: bool
@@ -84,7 +84,7 @@ def test_prompts_are_recommended_if_they_do_better_on_tasks_held_out(
     assert ("reflect run" in done.err) == recommended
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", ["first", "second"])
 def test_a_model_of_moods_is_sent_nothing_twice(
     reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch, seed: str
@@ -109,6 +109,7 @@ def test_a_model_of_moods_is_sent_nothing_twice(
         assert len(server.requests) == sent
 
 
+@pytest.mark.thorough
 def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> None:
     first = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
     sent = server.total_tokens
@@ -117,6 +118,7 @@ def test_a_second_time_nothing_is_sent(reflect: Any, server: OpenAIServer) -> No
     assert server.total_tokens == sent
 
 
+@pytest.mark.thorough
 def test_a_budget_holds_over_sessions(reflect: Any, server: OpenAIServer) -> None:
     most = 1_500
     done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--budget-tokens", str(most))
@@ -130,6 +132,7 @@ def test_a_budget_holds_over_sessions(reflect: Any, server: OpenAIServer) -> Non
     assert reflect(*command[1:]).code == 0
 
 
+@pytest.mark.thorough
 def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.BETTER", "Think.")
     done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS)
@@ -137,6 +140,7 @@ def test_prompts_that_nothing_betters_stay(reflect: Any, server: OpenAIServer, m
     assert not Path("tuned/prompts").exists()
 
 
+@pytest.mark.thorough
 def test_more_runs_measure_the_prompts_that_they_find(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +152,7 @@ def test_more_runs_measure_the_prompts_that_they_find(
     assert Path(f"tuned/prompts/{NAME}.txt").read_text() == WHOLE
 
 
+@pytest.mark.thorough
 def test_an_author_that_fails_stops_the_tuning(
     reflect: Any, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +165,7 @@ def test_an_author_that_fails_stops_the_tuning(
     assert Path(f"tuned/prompts/{NAME}.txt").exists()
 
 
+@pytest.mark.thorough
 def test_an_author_who_is_asked_again_writes_anew(reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAIServer(lambda request: f"```\nIdea {request.attempt}\n```").threaded() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -170,6 +176,7 @@ def test_an_author_who_is_asked_again_writes_anew(reflect: Any, hours: None, mon
         assert len(written) > len(set(written))
 
 
+@pytest.mark.thorough
 def test_a_price_that_is_given_holds_for_the_author(reflect: Any, server: OpenAIServer) -> None:
     prices = json.dumps({"test": {"input": 1, "output": 1}})
     done = reflect("tune", "chain_of_thought", "hours.csv", *OPTIONS, "--prices", prices, "--max-total-cost", "1")
@@ -177,6 +184,7 @@ def test_a_price_that_is_given_holds_for_the_author(reflect: Any, server: OpenAI
     assert Path(f"tuned/prompts/{NAME}.txt").exists()
 
 
+@pytest.mark.thorough
 def test_a_run_that_failed_is_repeated(reflect: Any, hours: None, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = [True]
     with OpenAIServer(mind, faults=lambda body, number: "401" if locked else None).threaded() as server:
@@ -190,6 +198,7 @@ def test_a_run_that_failed_is_repeated(reflect: Any, hours: None, monkeypatch: p
     assert before["cost"]["model_calls"] == after["cost"]["model_calls"] == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("taken", ["tuned", "tuned/replies.sqlite", "tuned/prompts"])
 def test_a_folder_that_cannot_be_written_is_misuse(reflect: Any, server: OpenAIServer, taken: str) -> None:
     Path(taken).parent.mkdir(exist_ok=True)

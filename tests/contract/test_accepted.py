@@ -276,6 +276,7 @@ def test_every_strategy_that_answers_is_tried() -> None:
     assert {case.strategy for case in CASES} == {*strategy_names()} - {"town"}
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.strategy}-{case.by}")
 async def test_the_accepted_answer_comes_back_with_its_own_score_and_node(case: Case) -> None:
     searches = {"search": "none"} if "search" in settings_of(case.strategy).model_fields else {}

@@ -75,6 +75,7 @@ async def test_a_sub_agent_reports_its_answer(strategy: Strategy, monkeypatch: p
     assert len(server.requests) >= 2 + strategy.calls
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_three_sub_agents_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = [strategy for strategy in STRATEGIES if strategy.name in THREE]
@@ -141,6 +142,7 @@ async def test_a_supervisor_may_let_a_worker_work_twice(strategy: Strategy) -> N
     assert result["messages"][-1].text == "2 done."
 
 
+@pytest.mark.thorough
 @every_strategy
 async def test_a_swarm_hands_over_to_a_strategy(strategy: Strategy) -> None:
     model = FakeChatModel(reply=leading("transfer_to_worker"))

@@ -29,7 +29,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = pytest.mark.matrix(over="strategy")
+pytestmark = pytest.mark.matrix(over="strategy", keep=4)
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 
@@ -274,6 +274,7 @@ def test_every_entry_point_works_after_every_other(strategy: Strategy, pair: tup
     assert {len(result["messages"]) for result in results} == {2}
 
 
+@pytest.mark.matrix
 @pytest.mark.wire
 @every_case("second", RUNS, ids=lambda run: run.__name__, throughout=ONE)
 def test_every_entry_point_works_with_a_client_that_keeps_connections(
@@ -367,6 +368,7 @@ async def test_events_are_numbered_small_and_plain_and_carry_the_cost(strategy: 
     assert events[-1]["model_calls"] == len(model.calls)
 
 
+@pytest.mark.thorough
 @every_strategy
 async def test_events_stay_small_when_everything_else_is_large(strategy: Strategy) -> None:
     def verbose(value: Any) -> Any:

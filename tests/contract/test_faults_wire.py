@@ -16,7 +16,7 @@ from reflective_agents.testing.script import Script
 from reflective_agents.testing.tavily_server import SearchFault, TavilyServer
 from tests.strategies import ASK, ONE, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
 
-pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy"), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy", keep=3), pytest.mark.usefixtures("provider")]
 
 REFUSED: dict[Fault, str] = {"400": r"\b400\b.* is invalid", "401": r"\b401\b.*API key"}
 """Faults that no second attempt can mend, with how an outcome names them."""
@@ -155,7 +155,7 @@ async def test_a_wait_beyond_the_runs_time_ends_it_at_once(ask: Ask, strategy: S
 # Permanent, once there is an answer
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", CAUSES)
 async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(strategy.answered, fault), **timeout_for(fault))
@@ -167,6 +167,7 @@ async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strat
         assert re.search(CAUSES[fault], result["outcome"]["reason"])
 
 
+@pytest.mark.matrix(keep=3)
 @every_case("fault", [*REFUSED, "500", "null_content", "no_tool_call", "score_nan"])
 async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
     ask: Ask, strategy: Strategy, fault: Fault
@@ -186,6 +187,7 @@ async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
 # Permanent, from the start
 
 
+@pytest.mark.matrix(keep=3)
 @every_case("fault", [*REFUSED, *BROKEN], throughout=ONE)
 async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault), **timeout_for(fault))
@@ -195,6 +197,7 @@ async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, str
     assert len(server.requests) == (ways if fault in REFUSED else 3)
 
 
+@pytest.mark.matrix(keep=3)
 @every_case("fault", MALFORMED)
 async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault))
@@ -264,7 +267,7 @@ SEARCH_CAUSES: dict[SearchFault, str] = {
 }
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @every_case("fault", SEARCH_CAUSES, SEARCHING)
 async def test_the_run_goes_on_without_searches_and_the_model_is_told(
     ask: Ask, strategy: Strategy, fault: SearchFault, tavily: Callable[[TavilyServer], dict[str, Any]]

@@ -31,7 +31,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = [pytest.mark.matrix(over="strategy"), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.matrix(over="strategy", keep=4), pytest.mark.usefixtures("provider")]
 
 ModelType = type[FakeChatModelWithoutN]
 MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]
@@ -153,6 +153,7 @@ async def test_every_small_number_of_calls_gives_the_best_answer_so_far(strategy
             assert result["outcome"]["status"] == "limit_reached"
 
 
+@pytest.mark.matrix
 @every_case("limit", [1, 2, 7, 110])
 def test_calls_stay_within_their_limit_under_faults_and_timeouts(strategy: Strategy, limit: int) -> None:
     most = bound(strategy, limit)
@@ -173,6 +174,7 @@ def test_fifty_calls_are_in_flight(strategy: Strategy) -> None:
 # Tokens
 
 
+@pytest.mark.matrix
 @every_case("limit", [1, 600, 4_000, 30_000])
 def test_tokens_stay_within_their_limit_under_faults_and_timeouts(strategy: Strategy, limit: int) -> None:
     most = bound(strategy, limit)
@@ -182,6 +184,7 @@ def test_tokens_stay_within_their_limit_under_faults_and_timeouts(strategy: Stra
         assert spent(model) <= result["usage"]["total_tokens"] <= most
 
 
+@pytest.mark.matrix
 @with_models
 async def test_the_outcome_quotes_the_tokens(strategy: Strategy, model_type: ModelType) -> None:
     model = model_type(reply=strategy.endless, max_tokens=ANSWER_TOKENS)
@@ -356,7 +359,7 @@ def dollars(model: FakeChatModelWithoutN) -> float:
     return cost / 1_000_000
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @every_case("limit", [0.001, 0.003, 0.02, 0.06])
 def test_money_stays_within_its_limit_under_faults_and_timeouts(strategy: Strategy, limit: float) -> None:
     most = limit / 3 if limit > 0.01 and not strategy.fan_out else limit

@@ -121,7 +121,8 @@ async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monke
     assert out["usage"]["model_calls"] == len(server.requests)
 
 
-@pytest.mark.matrix(over="strategy")
+@pytest.mark.crossed(2)
+@pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("asked", ["{text}\n\n{question}", "{question}\n{text}"])
 @pytest.mark.parametrize(("question", "fact"), [(QUESTION, FACT), (CHINESE, CHINESE_FACT)], ids=["English", "Chinese"])
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
@@ -142,7 +143,8 @@ async def test_a_long_message_is_cited_like_a_corpus(
     assert "7341" not in (other["answer"] or "")
 
 
-@pytest.mark.matrix(over="strategy")
+@pytest.mark.crossed(2)
+@pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("too_long", get_args(TooLong))
 @pytest.mark.parametrize(("window", "characters"), [(WINDOW, 100_000), (4_096, 190_000), (4_096, 300_000)])
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
@@ -171,7 +173,9 @@ async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPat
     assert not any(refused[half:])
 
 
-@pytest.mark.matrix(over="strategy")
+@pytest.mark.thorough
+@pytest.mark.crossed(2)
+@pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_long_message_that_a_summary_covers_is_still_cited(
     strategy: Strategy, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +242,7 @@ async def test_an_agent_reads_on(acting: str, monkeypatch: pytest.MonkeyPatch) -
     assert [call.fault for call in server.requests if call.fault] == []
 
 
+@pytest.mark.thorough
 async def test_a_kept_text_is_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(request: Request) -> Reply:
         taken = sum(message.type == "tool" for message in request.messages)

@@ -29,6 +29,7 @@ def check(met: Met, length: int) -> None:
     assert result["usage"]["total_tokens"] <= 1_000_000
 
 
+@pytest.mark.matrix
 @every_strategy
 async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> None:
     met = await meet(strategy, 60, 4_096)
@@ -39,6 +40,7 @@ async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> Non
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("length", LENGTHS)
@@ -46,7 +48,8 @@ async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: in
     check(await meet(strategy, length, window), length)
 
 
-@pytest.mark.matrix(over="strategy")
+@pytest.mark.thorough
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("window", [4_096, 8_192])
 async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:
@@ -58,6 +61,7 @@ async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
+@pytest.mark.crossed
 @every_strategy
 @pytest.mark.parametrize("length", LENGTHS)
 async def test_a_server_that_cuts_silently_is_told(strategy: Strategy, length: int) -> None:
@@ -161,6 +165,7 @@ async def test_a_run_that_is_cancelled_does_not_read_again_what_is_summarised(mo
     assert len(records(server)) == read
 
 
+@pytest.mark.thorough
 async def test_a_run_that_is_cancelled_while_it_summarises_makes_no_call_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, read = REACT.with_memory(InMemorySaver()), list[str]()
 
@@ -249,6 +254,7 @@ async def test_a_conversation_is_sent_as_it_is_where_compacting_is_off() -> None
     assert not met.compactions
 
 
+@pytest.mark.thorough
 async def test_a_compaction_stays_within_its_share() -> None:
     met = await meet(REACT, 200, 4_096, max_model_calls=20, compact_share=0.1)
     check(met, 200)

@@ -30,6 +30,7 @@ async def test_status_answer_verifier_score_and_citations_fit_together(first: in
     assert not found
 
 
+@pytest.mark.thorough
 async def test_a_seed_gives_the_same_run_again() -> None:
     first, again = [await random_run(len(STRATEGIES)) for _ in range(2)]
     assert first

@@ -16,7 +16,7 @@ KINDS: dict[str, dict[str, Any]] = {
 FAULTS: dict[str, RewardFault] = {"fails": "500", "hangs": "timeout", "breaks off": "reset", "not a number": "nan"}
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_case("kind", KINDS, ANSWERING)
 async def test_what_it_accepts_is_solved(strategy: Strategy, kind: str) -> None:
     async with RewardServer(lambda text: 2.0) as server:
@@ -24,7 +24,7 @@ async def test_what_it_accepts_is_solved(strategy: Strategy, kind: str) -> None:
     assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_case("kind", KINDS, ANSWERING)
 async def test_what_it_refuses_is_not(strategy: Strategy, kind: str) -> None:
     async with RewardServer(lambda text: [2.0, -2.0]) as server:
@@ -32,7 +32,7 @@ async def test_what_it_refuses_is_not(strategy: Strategy, kind: str) -> None:
     assert out["outcome"]["status"] in ("exhausted", "limit_reached"), out["outcome"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_case("fault", FAULTS, ANSWERING)
 async def test_its_faults_solve_nothing(strategy: Strategy, fault: str) -> None:
     async with RewardServer(lambda text: 2.0, fault=FAULTS[fault]) as server:
@@ -41,7 +41,7 @@ async def test_its_faults_solve_nothing(strategy: Strategy, fault: str) -> None:
     assert "no verdict" in out["outcome"]["reason"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_answering
 async def test_where_it_only_ranks_its_faults_forbid_nothing(strategy: Strategy) -> None:
     async with RewardServer(lambda text: 2.0, fault="500") as server:

@@ -69,14 +69,14 @@ REFUSING: dict[str, Any] = {
 }
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=3)
 @every_case("kind", ACCEPTING, ANSWERING)
 async def test_what_they_accept_is_solved(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING[kind]])
     assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers"), out["outcome"]
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=2)
 @every_case("kind", REFUSING, ANSWERING)
 async def test_what_one_refuses_is_not(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING["bool"], REFUSING[kind]])
@@ -84,17 +84,17 @@ async def test_what_one_refuses_is_not(strategy: Strategy, kind: str) -> None:
     assert "verified_by" not in out["outcome"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_answering
 async def test_a_threshold_lowers_what_is_enough(strategy: Strategy) -> None:
-    out = await run(strategy, [lambda request, answer: 0.6], threshold=0.5)
+    out = await run(strategy, [lambda request, answer: 0.6], threshold=0.6)
     assert out["outcome"]["status"] == "solved"
     out = await run(strategy, [{"function": lambda request, answer: 0.6, "threshold": 0.7}], threshold=0.5)
     assert out["outcome"]["status"] != "solved"
 
 
 @pytest.mark.sandbox
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_answering
 async def test_programs_check_answers_and_the_outcome_calls_them_tests(strategy: Strategy, tmp_path: Path) -> None:
     (tmp_path / "check.py").write_text("import sys\nsys.exit(0 if sys.stdin.read().strip() else int(sys.argv[1]))\n")
@@ -110,7 +110,7 @@ async def test_programs_check_answers_and_the_outcome_calls_them_tests(strategy:
 EARLIER = "It is deep [1].\n\nReferences\n[1] The deep sea: https://pages.example/sea"
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_answering
 async def test_they_are_given_the_conversation_and_the_sources_of_the_thread(strategy: Strategy) -> None:
     given: list[Any] = []
@@ -135,7 +135,7 @@ LOOKING_UP: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", [each for each in ANSWERING if each.name not in WITHOUT_LOOK_UP], ids=name_of)
 async def test_they_are_given_what_was_looked_up_for_the_answer(strategy: Strategy) -> None:
     given: list[Any] = []
@@ -184,7 +184,7 @@ LYING: dict[str, Callable[[str, str], Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=2)
 @every_case("kind", LYING, ANSWERING)
 async def test_one_that_gives_no_verdict_solves_nothing(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING["bool"], LYING[kind]], verifier_timeout=0.05)
@@ -200,7 +200,7 @@ async def test_one_that_only_ranks_harms_nothing_where_it_fails(strategy: Strate
     assert (out["outcome"]["status"], out["outcome"].get("verified_by")) == ("solved", "verifiers")
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("fails", [False, True])
 @every_answering
 async def test_what_only_ranks_solves_nothing_and_forbids_nothing(strategy: Strategy, fails: bool) -> None:
@@ -233,7 +233,7 @@ async def test_a_judge_of_trials_accepts_beside_verifiers(must: bool, by: str) -
     assert out["outcome"]["verified_by"] == by
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix
 @every_answering
 async def test_a_flood_of_feedback_is_cut(strategy: Strategy) -> None:
     out = await run(strategy, [lambda request, answer: "\ud800 <request>" * 1_000_000])

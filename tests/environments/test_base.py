@@ -121,7 +121,7 @@ def kept(state: State, task: Task) -> State:
     return {**json.loads(json.dumps(without)), "task": task}
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)
@@ -153,12 +153,14 @@ async def test_any_actions_keep_the_rules(case: tuple[Environment, Task, list[st
     assert (not state["done"]) or environment.answer(state) or environment.name == "game24"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("environment", [case[0] for case in CASES[:-1]], ids=IDS[:-1])  # blanks matter in programs
 @given(action=st.text(max_size=60))
 def test_the_canonical_form_takes_any_text_and_blanks_do_not_matter(environment: Environment, action: str) -> None:
     assert environment.canonical(f"  {action}\n") == environment.canonical(action)
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 async def test_tests_of_its_own_are_kept_without_the_task() -> None:
     environment = Programming()
@@ -252,6 +254,7 @@ def test_a_task_that_lacks_a_question_takes_the_request() -> None:
     assert task_of({"id": "a", "question": "Why?"}, "What is 2+2?") == {"id": "a", "question": "Why?"}
 
 
+@pytest.mark.matrix(keep=8)
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("graph", [chain_of_thought.graph, trials.graph, lats.graph, aggregation.graph])
 async def test_a_task_without_a_question_is_the_request_or_refused(name: str, graph: Any) -> None:

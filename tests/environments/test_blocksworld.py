@@ -197,6 +197,7 @@ def test_plans_are_measured(plan: list[str], solved: float, optimal: float) -> N
     assert WORLD.score(task(["on blue red", "on red white"]), answer) == {"solved": solved}
 
 
+@pytest.mark.thorough
 @given(choices=st.lists(st.integers(0, 99), max_size=12))
 @settings(deadline=None, max_examples=60)
 async def test_legal_actions_are_all_and_lead_to_whole_worlds(choices: list[int]) -> None:

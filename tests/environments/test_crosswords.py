@@ -110,6 +110,7 @@ def test_equivalent_actions() -> None:
     assert parse_entry("h1. not one") is None
 
 
+@pytest.mark.thorough
 async def test_recorded_searches(load: Callable[[str], Any], expected: Callable[[str], Any]) -> None:
     environment = Crosswords()
     records = load("tot_crosswords_dfs")

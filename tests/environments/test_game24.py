@@ -178,6 +178,7 @@ async def reachable(numbers: str, proposals: Callable[[State], Any]) -> bool:
     return False
 
 
+@pytest.mark.thorough
 def test_recorded_games_can_be_solved(load: Callable[[str], Any]) -> None:
     for record in load("tot_game24_bfs"):
         numbers = record["task"]["input"].split()
@@ -209,7 +210,7 @@ def solved(record: Any, text: str) -> bool:
     return GAME.score(task(record["task"]["input"]), text)["solved"] == 1
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["tot_game24_cot100", "tot_game24_io100"])
 def test_recorded_samples(name: str, load: Callable[[str], Any], expected: Callable[[str], Any]) -> None:
     figures = expected(name)

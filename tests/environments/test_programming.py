@@ -107,6 +107,7 @@ async def test_score_measures_inside_a_loop_too() -> None:
     assert Programming().score(humaneval(), "    return 0") == {"passed": 0.0}
 
 
+@pytest.mark.thorough
 async def test_mbpp_as_its_file_has_it() -> None:
     env = Programming()
     task = read_task(MBPP)

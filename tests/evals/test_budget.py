@@ -179,14 +179,9 @@ async def test_a_budget_of_money_needs_all_prices() -> None:
 @pytest.mark.process
 @pytest.mark.wire
 @pytest.mark.timeout(600)  # Ray starts three times, each in a minute or two where other tests load the machine
+@pytest.mark.thorough
 @pytest.mark.parametrize(
-    "where",
-    [
-        [],
-        pytest.param(["--workers", "2"], marks=pytest.mark.thorough),
-        pytest.param(["--workers", "2", "--ray", "local"], marks=pytest.mark.thorough),
-    ],
-    ids=["here", "workers", "ray"],
+    "where", [[], ["--workers", "2"], ["--workers", "2", "--ray", "local"]], ids=["here", "workers", "ray"]
 )
 def test_killed_sessions_forget_nothing_they_spent(start: Callable[..., Popen[str]], where: list[str]) -> None:
     most = 12_000

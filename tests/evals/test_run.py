@@ -313,6 +313,7 @@ async def test_trials_are_measured_outside_the_run(out: Path) -> None:
     assert [trial["best_correct"] for trial in read_run(out)[1]["2"]["trials"]] == [False, False, True]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("environment", "task", "answer", "words"),
     [
@@ -350,6 +351,7 @@ def answered(answer: str, _: Any) -> str:
     return answer
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 async def test_programs_are_measured_by_the_hidden_tests() -> None:
     data = {"entry_point": "f", "prompt": "", "tests": [], "hidden": "assert f(2) == 4\nassert f(3) == 6"}

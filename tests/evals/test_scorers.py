@@ -44,6 +44,7 @@ async def run(out: Path, scorer: Any = None, *, strategy: str = "react", **setti
     return await evaluate(found.graph, DATASET, context=context, out=out, scorer=scorer)
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("name", ["chain_of_thought", "react", "lats", "best_of_n", "tree_of_thoughts", "trials"])
 async def test_whether_an_answer_stands_in_prose_does_not_matter(name: str, tmp_path: Path) -> None:
     summary = await run(tmp_path, strategy=name)

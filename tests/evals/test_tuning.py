@@ -101,6 +101,7 @@ async def test_a_search_that_is_cancelled_ends_with_its_thread() -> None:
     await asyncio.wait_for(asyncio.get_running_loop().shutdown_default_executor(), 10)
 
 
+@pytest.mark.thorough
 async def test_an_author_who_is_slow_has_the_time_of_a_call() -> None:
     writes = FakeChatModel(reply=author, latency=60)
     context = settings_of("chain_of_thought").model_validate(settings() | {"call_timeout": 0.2})

@@ -92,6 +92,7 @@ async def test_a_question_that_is_never_solved_costs_two_calls_an_answer() -> No
     assert_consistent(state)
 
 
+@pytest.mark.thorough
 async def test_where_critiques_help_it_deepens_and_where_first_answers_vary_it_widens() -> None:
     def answered(request: Request) -> str:
         return f"answer {request.key} at {1 + sum(message.type == 'ai' for message in request.messages)} end"
@@ -153,12 +154,14 @@ async def test_with_tools_a_node_may_be_a_step_on_the_way_to_an_answer() -> None
 # Seeds and answers that come up again
 
 
+@pytest.mark.thorough
 async def test_the_same_seed_gives_the_same_tree_and_another_seed_another_one() -> None:
     first, again, other = [await run(writing(lambda text: len(text) % 7 / 10), seed=seed) for seed in (5, 5, 6)]
     assert (first["stats"], first["log"], first["answer"]) == (again["stats"], again["log"], again["answer"])
     assert first["tree"].keys() != other["tree"].keys()
 
 
+@pytest.mark.thorough
 async def test_questions_of_a_data_set_are_not_searched_by_the_same_draws() -> None:
     questions = [{"messages": [("user", f"What is {i}?")]} for i in range(3)]
     trees = [await run(writing(lambda _: 0.5), given, max_expansions=10) for given in questions]
@@ -194,6 +197,7 @@ async def test_an_answer_that_comes_up_again_is_neither_judged_nor_a_node_again(
 # In flight
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("parallel", "seconds"), [(1, 40), (4, 10), (8, 6)])
 def test_answers_are_tried_at_once(parallel: int, seconds: int) -> None:
     model = FakeChatModel(reply=writing(lambda text: len(text) % 7 / 10), latency=1.0)
@@ -207,6 +211,7 @@ def test_answers_are_tried_at_once(parallel: int, seconds: int) -> None:
 # Limits and faults
 
 
+@pytest.mark.thorough
 async def test_limits() -> None:
     none = await run(writing(lambda _: 0.5), max_expansions=0)
     assert (none["outcome"]["status"], none["expansions"]) == ("limit_reached", 0)
@@ -275,6 +280,7 @@ def by_name(text: str) -> float:
     return 0.8 if text.startswith("strong") else 0.2
 
 
+@pytest.mark.thorough
 async def test_among_several_models_the_better_one_is_asked_more_often() -> None:
     weak, strong = [FakeChatModel(reply=writing(by_name, name)) for name in ("weak", "strong")]
     judge = FakeChatModel(reply=writing(by_name))
@@ -338,6 +344,7 @@ def asked(server: OpenAIServer, what: str) -> list[str]:
     return [exchange.body["model"] for exchange, request in pairs if kind(request) == what]
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_models_by_name_are_asked_over_the_wire_and_named_in_the_tree(server: OpenAIServer) -> None:
     context = AbMctsContext(
@@ -352,6 +359,7 @@ async def test_models_by_name_are_asked_over_the_wire_and_named_in_the_tree(serv
     assert state["messages"][-1].response_metadata["model_name"] == best["model"].removeprefix("openai:")
 
 
+@pytest.mark.thorough
 @pytest.mark.wire
 async def test_models_by_name_are_kept_for_a_run_that_is_resumed(server: OpenAIServer) -> None:
     stored = builder.compile(checkpointer=InMemorySaver())

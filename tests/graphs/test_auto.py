@@ -195,6 +195,7 @@ async def test_the_vote_that_ends_a_run_elects_its_answer() -> None:
     assert out["outcome"]["reason"] == out["turns"][-1]["why"]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("verify_sources", [True, False])
 @pytest.mark.parametrize("budget", [8, 30])
 async def test_no_vote_outweighs_sources_that_hold_no_answer(verify_sources: bool, budget: int) -> None:
@@ -230,6 +231,7 @@ async def test_what_a_judge_accepts_outweighs_a_look_up_without_an_answer() -> N
     assert ("4,000" in out["answer"], out["outcome"]["verified_by"]) == (True, "judge")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("answered", "status"), [("yes", "solved"), ("partly", "limit_reached")])
 async def test_what_the_tree_finds_outweighs_a_look_up_without_an_answer(answered: str, status: str) -> None:
     """The judge likes what the tree finds best, and does not accept it; it is held against its sources."""

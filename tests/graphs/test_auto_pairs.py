@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import pytest
 from langchain_core.exceptions import ModelAuthenticationError
 
 from reflective_agents.graphs.auto import graph
@@ -90,6 +91,7 @@ async def test_a_score_decides_before_any_comparison() -> None:
     assert not any(call.schema == "Comparison" for call in model.calls)
 
 
+@pytest.mark.thorough
 async def test_calls_are_kept_for_comparisons_and_limits_hold() -> None:
     for most in range(1, 14):
         model = FakeChatModel(reply=wavering)

@@ -64,6 +64,7 @@ def kinds(model: FakeChatModelWithoutN) -> Counter[str]:
 # What it costs
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("model_type", "calls"), [(FakeChatModel, 26), (FakeChatModelWithoutN, 30)])
 async def test_a_question_that_is_never_solved_costs_a_call_a_step_and_one_an_answer(
     model_type: type[FakeChatModelWithoutN], calls: int
@@ -216,6 +217,7 @@ GUESS = "Action: calculate: 6 * 7\n Observation: 42\nAnswer: 42"
 HELD = "Thought: I have it. Final Answer: 42\nAction: calculate: 6 * 7"
 
 
+@pytest.mark.matrix(keep=5)
 @pytest.mark.parametrize("proposal", [GUESS, f"Action: divide: 6\n{GUESS}", HELD])
 @pytest.mark.parametrize("acting", ["text", "paper"])
 @pytest.mark.parametrize("closing", ["Action: calculate: 6 * Ben", ""])
@@ -281,6 +283,7 @@ async def test_the_outcome_names_the_best_of_several_that_are_accepted_at_once()
 # Limits and faults
 
 
+@pytest.mark.matrix(keep=6)
 @pytest.mark.parametrize("limit", range(1, 11))
 @pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
 async def test_where_the_calls_do_not_suffice_for_all_trajectories_the_limit_is_the_reason(
@@ -328,6 +331,7 @@ async def test_a_judge_that_always_fails_is_named_and_costs_no_answer() -> None:
     assert state["answer"] == "answer 0"
 
 
+@pytest.mark.thorough
 async def test_the_same_seed_gives_the_same_tree() -> None:
     first, again = [await run(searching(1), seed=3, parallel=1) for _ in range(2)]
     assert (first["stats"], first["log"], first["answer"]) == (again["stats"], again["log"], again["answer"])

@@ -249,6 +249,7 @@ async def test_a_judge_that_fails_for_one_candidate_spares_the_others() -> None:
     assert out["usage"]["parse_failures"] == 3
 
 
+@pytest.mark.thorough
 async def test_models_that_all_fail_are_no_success() -> None:
     out = await run(lambda request: ValueError("no route"))
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
@@ -292,6 +293,7 @@ async def test_the_limit_of_calls_narrows_the_expansion_instead_of_wasting_sampl
     assert out["outcome"]["limit"]["name"] == "max_model_calls"
 
 
+@pytest.mark.thorough
 async def test_the_same_seed_gives_the_same_tree() -> None:
     def reply(request: Request) -> Reply:
         return judged(len(request.text) % 7 / 10) if request.schema else f"answer {request.seed} {request.index}"

@@ -51,6 +51,7 @@ async def tell(**settings: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 every_setting = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 
 
+@pytest.mark.matrix(keep=2)
 @every_setting
 async def test_the_events_alone_give_the_tree_with_its_figures(settings: dict[str, Any]) -> None:
     events, state = await tell(**settings)
@@ -77,6 +78,7 @@ async def test_the_events_alone_give_the_tree_with_its_figures(settings: dict[st
     assert lessons == [(lesson["node"], lesson["text"]) for lesson in state["lessons"]]
 
 
+@pytest.mark.matrix(keep=2)
 @every_setting
 async def test_the_log_gives_the_figures_of_any_moment_and_what_each_job_has_cost(settings: dict[str, Any]) -> None:
     _, state = await tell(**settings)

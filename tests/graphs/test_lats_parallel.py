@@ -36,7 +36,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 # How long it takes
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize(("grading", "calls"), [("each", 62), ("together", 22)])
 @pytest.mark.parametrize(("parallel", "waves"), [(1, 22), (2, 14), (4, 10), (8, 8)])
 def test_the_clock_follows_the_longest_chain_of_calls(parallel: int, waves: int, grading: str, calls: int) -> None:
@@ -102,7 +102,7 @@ def opinion(request: Request) -> Reply:
 QUESTIONS = {"environment": "questions", "seed": 1, "max_rollouts": 5, "max_depth": 4}
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("model_type", [FakeChatModel, FakeChatModelWithoutN])
 def test_one_leaf_at_a_time_and_a_seed_give_the_same_tree_whatever_comes_first(
     model_type: type[FakeChatModelWithoutN],
@@ -138,7 +138,7 @@ def test_a_sample_that_is_not_to_be_had_leaves_its_siblings_alone(seed: int | No
     assert state["usage"]["failed_calls"] == 3
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("parallel", [2, 8])
 @pytest.mark.parametrize("seed", range(3))
 def test_with_several_leaves_in_flight_nothing_is_lost_or_counted_twice(parallel: int, seed: int) -> None:
@@ -321,7 +321,7 @@ PROMISES: dict[str, Promise] = {
 }
 
 
-@pytest.mark.matrix(keep=6)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.usefixtures("virtual_seconds")
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_what_every_strategy_promises_holds_with_eight_leaves_in_flight(promise: Promise) -> None:

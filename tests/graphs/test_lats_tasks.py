@@ -212,12 +212,14 @@ async def test_lessons_are_bounded_and_there_is_one_for_each_answer() -> None:
     def steps(request: Request) -> str:
         if taken(request):
             return f"Finish[peak {request.last.count('Alpha 1')}]"
-        return f"Search[Alpha {request.index}]" if request.index < 2 else f"Finish[peak {request.index % 2}]"
+        return f"Search[Alpha {request.index}]" if request.index < 2 else f"Finish[peak {request.index % 3}]"
 
     state, model = await research(steps, max_lessons=2, max_rollouts=10)
-    assert [lesson["answer"] for lesson in state["lessons"]] == ["peak 0", "peak 1"]
+    assert [lesson["answer"] for lesson in state["lessons"]] == ["peak 2", "peak 0"]
     assert len(of(model, "reflect")) == 2
-    assert len([node for node in state["tree"].values() if node["kind"] == "answer"]) > 2
+    answers = [node["action"] for node in state["tree"].values() if node["kind"] == "answer"]
+    assert {*answers} == {"Finish[peak 0]", "Finish[peak 1]", "Finish[peak 2]"}
+    assert len(answers) > 3
 
 
 async def test_a_lesson_stands_in_all_later_prompts_of_the_agent_and_the_judge_and_in_none_before() -> None:

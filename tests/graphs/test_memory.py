@@ -169,6 +169,7 @@ async def test_long_messages_become_several_memories_and_nothing_is_cut() -> Non
     assert len(parts("word " * 100_000)) == MOST_PARTS
 
 
+@pytest.mark.thorough
 async def test_the_number_of_memories_is_bounded() -> None:
     talk = Talk(talking(), max_memories=10)
     for number in range(8):
@@ -372,6 +373,7 @@ async def test_embeddings_are_calls_that_count_and_their_limit_ends_the_run() ->
     assert Served.calls == 3
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("paused", range(6))
 async def test_a_run_that_is_repeated_from_any_step_remembers_each_thing_once(paused: int) -> None:
     """A crash after the store has been written and before the checkpoint: the step is run again."""

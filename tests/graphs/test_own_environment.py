@@ -103,7 +103,7 @@ STRATEGIES: list[tuple[Graph, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.matrix(keep=9)
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("environment", [documented(), Bare()], ids=["derived", "bare"])
 @pytest.mark.parametrize(
     ("graph", "settings"), STRATEGIES, ids=[f"{graph.name} {given}" for graph, given in STRATEGIES]
@@ -192,6 +192,7 @@ class Unfit(Bare):
         return done._replace(observation=f"Tested{NO_TEXT}.", state={**done.state, "board": [NO_TEXT]})
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("graph", "settings"), STRATEGIES, ids=[f"{graph.name} {given}" for graph, given in STRATEGIES]
 )

@@ -134,6 +134,7 @@ def by_id(out: Mapping[str, Any]) -> dict[str, Any]:
 # Plans
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("goals", "problem"),
     [
@@ -353,6 +354,7 @@ def searching(request: Request) -> Reply:
     return ToolUse("calculator", {"expression": f"1 + {len(request.messages)}"})
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("limit", [2, 3, 11, 12, 40, 57])
 async def test_ten_workers_at_once_keep_the_limit_of_calls(limit: int) -> None:
     out, model = await run(searching, worker="react", max_subgoals=10, max_model_calls=limit)
@@ -374,6 +376,7 @@ async def test_ten_workers_at_once_keep_the_limit_of_tokens(limit: int) -> None:
     assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("limit", "waves"),
     [(17, [1, 1, 1, 1, 1]), (14, [1, 1, 1, 1, 2]), (8, [1, 1, 2, 3, 4]), (7, [1, 2, 3, 4, 5]), (5, [1, 2, 3, 0, 0])],
@@ -424,7 +427,7 @@ def test_every_worker_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"plan", "team", "town", "memory"}
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @pytest.mark.parametrize("worker", [*GRAPHS])
 async def test_every_strategy_can_be_the_worker(worker: str) -> None:
     context = PlanContext.model_validate({"model": "offline", "worker": worker, "max_replans": 0})
@@ -446,6 +449,7 @@ async def test_settings_travel_and_the_workers_own_come_first() -> None:
     assert out["subgoals"][0]["answer"] == "cheap"
 
 
+@pytest.mark.thorough
 async def test_a_limit_of_the_workers_own_holds_if_it_is_the_lower_one() -> None:
     own = {"max_model_calls": 3, "max_actions": 100}
     out, _ = await run(searching, worker="react", worker_settings=own, max_subgoals=10, max_model_calls=4)
@@ -517,6 +521,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.thorough
 def test_a_worker_that_was_done_is_not_sent_again_when_another_crashed() -> None:
     crashes = [True]
 

@@ -298,6 +298,7 @@ async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch:
     assert "logprobs" not in asked["predict"]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("settings", "rated", "r0"),
     [
@@ -406,7 +407,7 @@ pick up the blue block
 stack the blue block on top of the red block"""
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("settings", [{}, {"parallel": 8}, {"aggregate": "mean", "seed": 1}])
 async def test_recorded_tasks_are_solved_in_the_head(recorded: Path, settings: Asked) -> None:
     rows = load(recorded, "bench_rap_blocksworld")
@@ -532,6 +533,7 @@ async def test_events_tell_each_node_once_and_then_what_became_of_it() -> None:
     assert sum(event["calls"] for event in events if event["event"] == "visited") == len(model.calls) - 1
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
     def reply(request: Request) -> Reply:
         if request.schema:
@@ -549,6 +551,7 @@ def test_the_same_seed_gives_the_same_tree_whenever_replies_arrive() -> None:
     assert trees[0] != trees[2]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("parallel", [1, 8])
 def test_rollouts_in_parallel_leave_nothing_in_flight(parallel: int) -> None:
     def reply(request: Request) -> Reply:
@@ -569,6 +572,7 @@ async def test_what_was_learned_before_stands_in_the_prompts() -> None:
     assert all("<lesson>\nCount the hens.\n</lesson>" in request.last for request in model.calls if not request.schema)
 
 
+@pytest.mark.thorough
 async def test_a_second_question_has_weights_of_its_own() -> None:
     thread = builder.compile(checkpointer=InMemorySaver())
     config: RunnableConfig = {"configurable": {"thread_id": "t"}}

@@ -199,6 +199,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.matrix(keep=5)
 @both_ways
 @pytest.mark.parametrize(("text", "native", "told"), WRONG)
 async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
@@ -361,6 +362,7 @@ async def test_the_last_tokens_are_kept_for_the_answer_which_sees_what_fits(way:
     assert "(Steps 1 to 1 are left out, because the context is full.)" in model.calls[-1].text
 
 
+@pytest.mark.thorough
 @both_ways
 async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -> None:
     model = FakeChatModel(reply=never)
@@ -523,6 +525,7 @@ def at(task: dict[str, Any]) -> dict[str, Any]:
     return {"messages": [("user", task["question"])], "task": task}
 
 
+@pytest.mark.matrix(keep=3)
 @both_ways
 @every_environment
 async def test_environments_reward_in_both_modes(name: str, way: str) -> None:
@@ -622,6 +625,7 @@ async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() 
     assert "give it as soon as you know it, also where no other action leads on" in told
 
 
+@pytest.mark.matrix(keep=3)
 @both_ways
 @every_environment
 async def test_the_right_answer_is_in_no_request(name: str, way: str) -> None:
@@ -743,6 +747,7 @@ async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
     assert (vote["answer"], vote["votes"], vote["samples"], model.waves) == ("It is 0.", 3, 5, 1)
 
 
+@pytest.mark.matrix(keep=4)
 @both_ways
 @pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
 async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, way: str) -> None:

@@ -139,7 +139,7 @@ async def asked(name: str, roles: str, **settings: Any) -> list[Request]:
     return model.calls
 
 
-@pytest.mark.matrix(over="name")
+@pytest.mark.matrix(over="name", keep=4)
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("roles", ROLES)
 async def test_every_prompt_says_what_the_task_is(name: str, roles: str) -> None:
@@ -153,7 +153,7 @@ async def test_every_prompt_says_what_the_task_is(name: str, roles: str) -> None
     assert wanted <= {role(request) for request in requests} or not is_listed
 
 
-@pytest.mark.matrix(over="name")
+@pytest.mark.matrix(over="name", keep=4)
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("roles", ["react, text", "lats", "lats, lists", "votes", "trials"])
 async def test_who_acts_or_judges_is_told_the_actions_and_worked_examples(name: str, roles: str) -> None:

@@ -167,6 +167,7 @@ async def test_who_judges_or_criticises_sees_what_is_checked_and_what_the_source
         assert request.text.count(said) == 1
 
 
+@pytest.mark.thorough
 async def test_marks_of_sources_stay_when_a_member_reports_again() -> None:
     other = [{"title": "Bay", "url": "https://bay.example/", "content": "It is 5 m deep."}]
     engine = {"depth": FOUND, "bay": other}
@@ -250,6 +251,7 @@ async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_report
     assert (out["answer"], out["outcome"]["status"], out["usage"]["parse_failures"]) == ("10 m", "solved", 0)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("flawed", "problem"),
     [
@@ -495,7 +497,7 @@ async def test_the_messages_stream_brings_the_answer_of_a_debate_once() -> None:
 # Limits
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("limit", range(1, 15))
 async def test_a_debate_keeps_the_limit_of_calls(limit: int) -> None:
     out, model = await debate(debating(ALWAYS), max_model_calls=limit, max_rounds=100)
@@ -504,7 +506,7 @@ async def test_a_debate_keeps_the_limit_of_calls(limit: int) -> None:
     assert (out["outcome"]["limit"]["name"], out["outcome"]["limit"]["most"]) == ("max_model_calls", limit)
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("shape", ["supervisor", "debate"])
 @pytest.mark.parametrize("limit", [500, 3_000, 10_000, 30_000])
 async def test_a_team_keeps_the_limit_of_tokens(shape: str, limit: int) -> None:
@@ -520,6 +522,7 @@ async def test_a_team_keeps_the_limit_of_tokens(shape: str, limit: int) -> None:
     assert (out["answer"] is None) == (out["outcome"]["status"] == "failed")
 
 
+@pytest.mark.thorough
 async def test_at_the_defaults_a_run_makes_at_most_49_calls() -> None:
     def reply(request: Request) -> Reply:
         if request.schema == "Delegation":
@@ -551,6 +554,7 @@ def test_every_member_that_can_be_named_is_there() -> None:
     assert set(GRAPHS) == set(strategy_names()) - {"team", "town", "memory"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("shape", "by"), [("supervisor", "judge"), ("debate", "sources")])
 async def test_the_default_teams_work_offline(shape: str, by: str) -> None:
     context = TeamContext.model_validate({"model": "offline", "shape": shape})
@@ -633,6 +637,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.thorough
 def test_a_member_that_has_reported_is_not_asked_again_when_another_crashed() -> None:
     crashes = [True]
 

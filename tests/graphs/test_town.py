@@ -91,6 +91,7 @@ async def test_who_knows_is_read_from_the_memories_and_not_from_the_transcript()
     assert len(result["agents"][1]["memories"]) == 10
 
 
+@pytest.mark.thorough
 async def test_other_words_may_be_followed() -> None:
     result = await live(fact="nice weather")
     assert [one["agent"] for one in result["spread"] if one["knows"]] == ["Anna", "Ben", "Clara", "Dora"]
@@ -98,6 +99,7 @@ async def test_other_words_may_be_followed() -> None:
     assert [one["agent"] for one in nothing["spread"] if one["knows"]] == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("news", "known"),
     [("lost cat", {"Anna", "Ben", "Clara"}), ("", set()), ("garden party", set())],
@@ -163,6 +165,7 @@ async def test_each_agent_has_a_memory_of_its_own_in_the_store() -> None:
         assert kept == set(texts(result, name))
 
 
+@pytest.mark.thorough
 async def test_a_day_that_is_over_leaves_nothing_in_the_store() -> None:
     model, store = FakeChatModel(reply=play), InMemoryStore()
     result = await stored(InMemorySaver(), store).ainvoke(ASK, thread(), context=settings(model=model))
@@ -211,6 +214,7 @@ async def test_an_agent_may_change_what_it_does() -> None:
 CONTINUE = {"choice": "continue", "to": "", "what": ""}
 
 
+@pytest.mark.thorough
 async def test_nobody_is_in_two_conversations_and_those_who_talked_wait() -> None:
     days = {name: ["Café", "Café", "Café"] for name in ("Anna", "Ben", "Clara")}
 
@@ -230,6 +234,7 @@ async def test_nobody_is_in_two_conversations_and_those_who_talked_wait() -> Non
     assert [one["agents"] for one in often["conversations"]] == [["Anna", "Ben"]] * 3
 
 
+@pytest.mark.thorough
 async def test_a_conversation_ends_when_someone_ends_it_or_at_its_limit() -> None:
     def ending(request: Request) -> Reply:
         if request.schema == "Utterance":
@@ -251,6 +256,7 @@ async def test_agents_reflect_and_their_insights_rest_on_what_they_remember() ->
             assert set(one["evidence"]) <= set(memories)
 
 
+@pytest.mark.thorough
 async def test_at_0_agents_reflect_whenever_there_is_something_new() -> None:
     model = FakeChatModel(reply=play)
     result = await live(model, reflect_at=0, max_steps=4)
@@ -364,7 +370,7 @@ def test_what_is_no_time_is_refused(said: str) -> None:
         Stroke.model_validate({"start": said, "what": "eats"})
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["DayPlan", "HourPlan", "Actions", "Reaction", "Utterance", "Questions"])
 async def test_one_agent_that_is_at_a_loss_does_not_end_the_day(form: str) -> None:
     def reply(request: Request) -> Reply:
@@ -398,6 +404,7 @@ def test_agents_that_do_not_meet_cost_one_wave_a_stage(count: int) -> None:
     assert (model.waves, model.max_in_flight, len(model.calls)) == (2, count, 2 * count)
 
 
+@pytest.mark.thorough
 def test_two_conversations_run_at_once() -> None:
     days = {name: ["Café"] for name in ("Anna", "Ben")} | {name: ["Park"] for name in ("Clara", "Dora")}
     model = FakeChatModel(reply=lambda request: play(request, days), latency=1.0)
@@ -407,6 +414,7 @@ def test_two_conversations_run_at_once() -> None:
     assert model.waves == 1 + 1 + 1 + 3
 
 
+@pytest.mark.thorough
 def test_timing_changes_nothing() -> None:
     straight = straight_day()
     for seed in range(2):
@@ -458,6 +466,7 @@ async def go_on(graph: Any, config: Any, context: Any, **options: Any) -> dict[s
     return dict(result)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("with_store", [True, False])
 async def test_a_day_paused_before_each_step_is_the_same_day(with_store: bool) -> None:
     context = settings(model=FakeChatModel(reply=play))
@@ -466,6 +475,7 @@ async def test_a_day_paused_before_each_step_is_the_same_day(with_store: bool) -
     assert told(paused) == straight_day()
 
 
+@pytest.mark.thorough
 async def test_without_a_store_nothing_is_left_in_the_process() -> None:
     def kept() -> set[Any]:
         return {(item.namespace, item.key) for item in store_of_process().search(("memory",), limit=100_000)}
@@ -482,7 +492,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", [3, 8, 12, 14, 18, 21])
 async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> None:
     def reply(request: Request) -> Any:
@@ -501,6 +511,7 @@ async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> No
 # Towns as data
 
 
+@pytest.mark.thorough
 async def test_the_shipped_day_offline() -> None:
     ask = {"messages": [("user", load_town("lindenhof").opening)]}
     result = await graph.ainvoke(ask, context=TownContext(model="offline", embeddings="lexical"))

@@ -199,7 +199,7 @@ def test_the_nodes_of_a_level_are_expanded_at_once() -> None:
     assert len(result["tree"]) == 1 + 4 + 12
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("parallel", [1, 2, 8])
 def test_the_order_of_arrival_does_not_matter(parallel: int) -> None:
     def reply(request: Request) -> Reply:

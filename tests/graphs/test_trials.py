@@ -217,6 +217,7 @@ async def test_of_equal_trials_the_first_is_the_answer() -> None:
     assert (out["answer"], [trial["score"] for trial in out["trials"]]) == ("21", [0.5, 0.5])
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("verdict", "unsure"),
     [
@@ -278,6 +279,7 @@ TOLD: dict[str, list[tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("reflection", TOLD)
 async def test_each_mode_shows_what_it_should_and_nothing_else(reflection: str) -> None:
     script, calls = playing(["sun", "moon", "wind"])
@@ -436,6 +438,7 @@ async def test_the_judge_has_criteria_and_is_told_the_length() -> None:
     assert "<checked>\nLength in words: 3; in characters: 5.\n</checked>" in judged.last
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 async def test_programs_are_tried_on_tests_that_the_model_wrote() -> None:
     settings = {"environment": "programming", "actor": "chain_of_thought", "acting": "auto"}
@@ -591,6 +594,7 @@ class Crash(RuntimeError):
     """What no graph catches."""
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("crashes", range(1, 10))
 async def test_finished_trials_and_steps_are_not_repeated_after_a_crash(crashes: int) -> None:
     left = [True]

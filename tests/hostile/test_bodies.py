@@ -36,6 +36,7 @@ async def test_a_body_is_read_at_once(part: bytes) -> None:
         await asyncio.sleep(0.01)  # each body is a request of its own
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("names", [MANY, LONG], ids=["many", "long"])
 async def test_names_that_nothing_has_are_refused_at_once(names: dict[str, str]) -> None:
     body = {"model": "chain_of_thought", "messages": [{"role": "user", "content": "Why?"}]}

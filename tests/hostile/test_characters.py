@@ -17,7 +17,7 @@ from tests.strategies import QUESTION, Strategy, every_strategy, thread
 pytestmark = pytest.mark.hostile
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_strategy
 async def test_questions_and_answers_are_stored(strategy: Strategy, tmp_path: Path) -> None:
     def reply(request: Request) -> Reply | Sequence[Reply]:

@@ -49,6 +49,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(("field", "value"), HOSTILE)
 async def test_imported_memories(field: str, value: object) -> None:
     stream = await MemoryStream.open(InMemoryStore(), "agent", "lexical")
@@ -58,6 +59,7 @@ async def test_imported_memories(field: str, value: object) -> None:
             await import_jsonl(stream, [line])
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("said", [DEEP, DEEP_OBJECT, f"```json\n{DEEP}\n```", json.dumps(DEEP)], ids=range(4))
 async def test_replies(said: str) -> None:
     question = {"messages": [("user", "Why?")]}

@@ -45,7 +45,7 @@ BOMBS = {
 }  # fmt: skip
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @pytest.mark.parametrize(("piece", "suffix"), BOMBS.items(), ids=list(BOMBS))
 def test_documents_are_read_in_time_that_grows_with_their_size(piece: str, suffix: str, tmp_path: Path) -> None:
     def seconds(count: int) -> float:

@@ -121,7 +121,7 @@ async def article(server: Packing) -> Any:
 ASK: dict[str, Ask] = {each.__name__: each for each in (chat, chat_among_many, vectors, tavily, searxng, article)}
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ASK)
 async def test_a_reply_that_unpacks_without_end_is_not_read(server: Packing, name: str) -> None:
     assert await ASK[name](server) is not None

@@ -80,7 +80,7 @@ THOUGHTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", THOUGHTS)
 async def test_a_long_thought_leaves_the_answer_its_room(ask: Ask, name: str) -> None:
     events = stream([*THOUGHTS[name](), {"content": "Yes. " * 7_000}])
@@ -128,6 +128,7 @@ async def test_a_stream_is_the_assistants_whatever_role_it_names(ask: Ask, role:
     assert (await ask(Server(lambda _: (200, stream(pieces))), Heard(), meter())).text == "Because it is."
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 @pytest.mark.parametrize("event", ["[" * 200_000, '{"choices": [7]}', "7", "null", "not JSON"], ids=range(5))
 async def test_what_is_no_message_ends_with_an_outcome(ask: Ask, event: str) -> None:

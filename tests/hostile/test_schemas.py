@@ -25,6 +25,7 @@ TOO_LARGE: dict[str, Any] = {
 }
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("schema", TOO_LARGE.values(), ids=TOO_LARGE.keys())
 async def test_what_is_too_large_is_refused(schema: dict[str, Any]) -> None:
     tool = {"type": "function", "function": {"name": "weather", "parameters": schema}}
@@ -56,7 +57,7 @@ STRANGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=8)
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize("schema", STRANGE.values(), ids=STRANGE.keys())
 @pytest.mark.parametrize("way", ["json_schema", "tool", "text"])
 async def test_what_is_strange_is_used(schema: dict[str, Any], way: str) -> None:

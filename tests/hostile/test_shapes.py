@@ -102,6 +102,7 @@ SHAPES: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("name", SHAPES)
 async def test_a_reply_of_too_many_parts_is_not_read(server: Sending, name: str) -> None:
     server.body = await asyncio.to_thread(SHAPES[name])
@@ -110,6 +111,7 @@ async def test_a_reply_of_too_many_parts_is_not_read(server: Sending, name: str)
     await close_models()
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("other", [CHOICE, "{}", "1"], ids=["alike", "of nothing", "numbers"])
 @pytest.mark.parametrize("own", [False, True], ids=["by name", "an object"])
 async def test_of_many_choices_those_are_read_that_were_asked_for(server: Sending, own: bool, other: str) -> None:
@@ -119,6 +121,7 @@ async def test_of_many_choices_those_are_read_that_were_asked_for(server: Sendin
     await close_models()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("field", ["tool_calls", "annotations", "content"])
 async def test_a_choice_of_many_parts_is_read_beside_the_loop(server: Sending, field: str) -> None:
     message = {"role": "assistant", "content": "Yes.", field: [{}] * 10_000}
@@ -136,6 +139,7 @@ STREAMS: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
 @pytest.mark.parametrize("name", STREAMS)
 async def test_an_event_of_too_many_parts_is_not_read(server: Sending, name: str, kind: str) -> None:
@@ -145,6 +149,7 @@ async def test_an_event_of_too_many_parts_is_not_read(server: Sending, name: str
     await close_models()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r"], ids=repr)
 async def test_many_small_events_let_others_have_their_turn(server: Sending, end: str) -> None:
     pieces = [{"choices": [{"delta": {"content": "a "}}]}] * 3_000
@@ -167,6 +172,7 @@ async def test_fragments_of_arguments_that_are_no_json_are_joined_in_linear_time
     await close_models()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("size", [1, 4_096])
 async def test_vectors_in_words_are_read_one_by_one(server: Sending, size: int) -> None:
     server.body = await asyncio.to_thread(vectors_in_words, size)
@@ -174,6 +180,7 @@ async def test_vectors_in_words_are_read_one_by_one(server: Sending, size: int) 
     await close_models()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("part", ["1,", "[],", "[", '{"embedding":[1]},', '"",'])
 async def test_vectors_without_end_are_not_read(server: Sending, part: str) -> None:
     server.body = await asyncio.to_thread(

@@ -28,6 +28,7 @@ SUMMARIES: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "react"])
 @pytest.mark.parametrize("name", SUMMARIES)
 async def test_a_run_goes_on_whatever_its_summary_is(name: str, strategy: str) -> None:

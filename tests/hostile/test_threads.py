@@ -46,6 +46,7 @@ def channels(strategy: str) -> Iterator[str]:
     return (name for name in builder_of(strategy).channels if not name.startswith(("branch:", "__")))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("until", [BEGUN, ENDED])
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "best_of_n"])
 def test_data_of_other_types(strategy: str, until: str) -> None:
@@ -63,6 +64,7 @@ def test_data_of_other_types(strategy: str, until: str) -> None:
     assert refused > 10
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     ("strategy", "channel", "value", "until"),
     [

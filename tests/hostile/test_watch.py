@@ -21,6 +21,7 @@ def doze() -> None:
     time.sleep(2 * LONGEST)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("hold", [burn, doze])
 def test_a_loop_that_is_held_is_seen(hold: Callable[[], None]) -> None:
     async def run(act: Callable[[], None]) -> list[Held]:

@@ -150,7 +150,7 @@ def fits(created: float, start: float, end: float) -> float:
     return hybrid.AROUND if start - hybrid.BEFORE <= created < end + hybrid.AFTER else 0.0
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.matrix
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("by", [LexicalEmbeddings(), Letters()])
 async def test_the_ranking_is_that_of_plain_loops(query: str, by: Embeddings) -> None:

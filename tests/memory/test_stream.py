@@ -444,6 +444,7 @@ async def test_vectors_are_made_outside_the_event_loop(store: InMemoryStore) -> 
     assert len(await stream.retrieve("a", k=1, now=0)) == 1
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(st.permutations(["aab", "aab c", "abb", "abb c", "bba", "aab d"]))
 def test_the_order_of_insertion_does_not_matter(order: list[str]) -> None:

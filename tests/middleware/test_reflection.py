@@ -17,7 +17,7 @@ from reflective_agents import parsed
 from reflective_agents.middleware import ReflectionMiddleware
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
-from tests.graphs.test_own_agent import ASK, population
+from tests.nodes.acting.test_own_agent import ASK, population
 
 
 def drafting(request: Request) -> Reply:

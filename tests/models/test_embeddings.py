@@ -109,6 +109,7 @@ async def test_embedded_vectors_have_the_length_1_and_do_not_depend_on_the_batch
     assert (await embed(made, [])).shape == (0, 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", EMBEDDED)
 async def test_similar_texts_lie_closer_than_others(name: str) -> None:
     vectors = await embed(get_embeddings(name), TEXTS)

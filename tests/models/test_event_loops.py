@@ -85,6 +85,7 @@ def test_one_event_loop_after_another(server: OpenAIServer) -> None:
     assert answers == ["42"] * 5
 
 
+@pytest.mark.thorough
 def test_threads_and_a_loop_in_each(server: OpenAIServer) -> None:
     model = chat(server)
     with ThreadPoolExecutor(8) as threads:
@@ -165,6 +166,7 @@ def as_tool(agent: Any) -> dict[str, Any]:
     return {"tools": [tool], "search": "none"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("strategy", "settings"), [(reflection, of_agent), (react, as_tool)])
 def test_an_agent_of_the_users_for_callers_of_both_kinds(
     strategy: Any, settings: Callable[[Any], dict[str, Any]]

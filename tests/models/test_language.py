@@ -58,7 +58,7 @@ def test_what_shares_words_with_english_is_not(question: str) -> None:
     assert language_of(question) == (FOREIGN[question] or f'the language of "{question}"')
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("file", "english"),
     [("bench_hotpot_dev", 1.0), ("bench_humaneval", 1.0), ("bench_mbpp", 1.0), ("bench_fever_dev", 0.95)],

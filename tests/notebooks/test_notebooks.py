@@ -275,6 +275,7 @@ class TestCommitted:
         assert "arxiv.org/abs/" in cells[0].source or path.stem in TOPICS
 
 
+@pytest.mark.thorough
 @pytest.mark.notebook
 @pytest.mark.hostile
 def test_what_a_model_says_is_never_read_as_markup(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def told(result: Result) -> tuple[str, str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix
+@pytest.mark.crossed
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 @pytest.mark.parametrize("reword", [foreign, turned, wordy], ids=name_of)
 async def test_a_strategy_runs_offline_whatever_its_prompts_say(

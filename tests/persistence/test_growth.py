@@ -85,6 +85,7 @@ async def stored_with(articles: int, folder: Path) -> int:
     return int(stored)
 
 
+@pytest.mark.thorough
 async def test_the_task_is_not_stored_anew_at_each_step(tmp_path: Path) -> None:
     few, many = [await stored_with(articles, tmp_path) for articles in (1, 41)]
     assert many - few < 5 * 40 * 1000  # as it is given, and where the search begins; with 20 steps it might be 20 times
@@ -111,6 +112,7 @@ async def stored_after(steps: int, folder: Path) -> int:
     return int(stored)
 
 
+@pytest.mark.thorough
 async def test_the_steps_of_an_agent_are_not_stored_anew_at_each_step(tmp_path: Path) -> None:
     few, many = [await stored_after(steps, tmp_path) for steps in (5, 25)]
     assert many / 25 < 1.5 * few / 5
@@ -123,6 +125,7 @@ ROUNDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ROUNDS)
 async def test_rounds_are_not_stored_anew_at_each_round(strategy: str, tmp_path: Path) -> None:
     sizes = []

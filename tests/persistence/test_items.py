@@ -25,7 +25,7 @@ async def test_two_processes_lose_no_item_and_no_count(database: str) -> None:
         assert (shared["solved"], shared["failed"]) == (RUNS, RUNS)
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("kill_at", [0, 5, RUNS - 1])
 async def test_what_a_killed_process_does_again_counts_once(database: str, kill_at: int) -> None:
     victim = start(live, "first", database, kill_at)

@@ -139,6 +139,7 @@ def in_turns(which: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("strategy", "place", "database"), cases, indirect=["database"])
 
 
+@pytest.mark.thorough
 @in_turns(0)
 async def test_the_other_strategies_go_on_as_well(
     strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str
@@ -181,6 +182,7 @@ async def check_eight(database: str, server: OpenAIServer, paid_again: int) -> N
     assert 0 <= len(server.calls) - state["usage"]["model_calls"] <= paid_again
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS_OF_EIGHT.values(), ids=STEPS_OF_EIGHT)
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_eight_leaves_at_once_killed_after_a_checkpoint_repeat_nothing(

@@ -22,7 +22,7 @@ def keys(*names: str) -> set[str]:
     return shared | own | {f"{name} thinks" for name in names}
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
     async with open_store(database) as store:
         watching = await MemoryStream.open(store, OWNER, "lexical")
@@ -44,7 +44,7 @@ async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
             assert [line async for line in export_jsonl(stream)] == again
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None:
     async with open_store(database):
         pass

@@ -58,7 +58,7 @@ async def test_a_fork_goes_on_from_its_checkpoint(database: str) -> None:
     assert content(latest["tree"]) == content(first["tree"])
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 async def test_an_edited_fork_keeps_the_tree(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)
@@ -70,7 +70,7 @@ async def test_an_edited_fork_keeps_the_tree(database: str) -> None:
     assert {key: state["tree"][key] for key in origin.values["tree"]} == origin.values["tree"]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 async def test_a_second_question_on_the_thread_has_a_tree_of_its_own(database: str) -> None:
     async with open_saver(database) as saver:
         graph = stored("lats", saver)

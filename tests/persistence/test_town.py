@@ -48,7 +48,7 @@ async def _live(folder: str, with_store: bool, call: int) -> None:
         await graph.ainvoke(ASK, THREAD, context=context, durability="sync")
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("with_store", [True, False], ids=["stored", "not stored"])
 @pytest.mark.parametrize("call", [17, 20], ids=["talking", "reacting"])
 async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(

@@ -53,6 +53,7 @@ async def test_a_run_that_is_cancelled_in_the_midst_of_a_wave_counts_what_was_se
     assert len(model.calls) <= 20
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", SETTINGS)
 async def test_every_strategy_counts_the_calls_of_a_node_that_was_cancelled(strategy: str) -> None:
     model = FakeChatModel(reply=script)
@@ -101,6 +102,7 @@ async def test_a_limit_holds_over_all_parts_of_a_run() -> None:
     assert result["outcome"]["limit"]["name"] == "max_model_calls"
 
 
+@pytest.mark.thorough
 async def test_the_next_question_counts_from_zero() -> None:
     model = FakeChatModel(reply=script)
     graph = stored("lats", InMemorySaver())

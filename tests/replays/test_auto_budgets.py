@@ -11,6 +11,7 @@ from bench.game24.budgets import BUDGETS, recorded_games
 from bench.game24.cost import Entry, interval, play
 from reflective_agents.graphs.auto import graph as auto_graph
 
+LONGER = [pytest.param(*each, marks=pytest.mark.published) for each in (("requests", 40), ("tokens", 10_000))]
 PAGE = (Path(__file__).parents[2] / "docs" / "auto.md").read_text()
 
 
@@ -21,9 +22,8 @@ def on_the_page(unit: str) -> dict[int, str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("unit", "budget"), [("requests", 10), ("requests", 40), ("tokens", 10_000)])
+@pytest.mark.parametrize(("unit", "budget"), [("requests", 10), *LONGER])
 async def test_the_page_shows_what_auto_solves(unit: str, budget: int, recorded: Path) -> None:
     won = await auto.auto_within(unit, budget, recorded_games())
     low, high = interval(float(won.sum()), len(won))
@@ -34,6 +34,7 @@ def test_the_page_has_every_budget() -> None:
     assert [[*on_the_page(unit)] for unit in auto.LIMITS] == [[*BUDGETS[unit]] for unit in auto.LIMITS]
 
 
+@pytest.mark.thorough
 async def test_a_budget_is_never_exceeded_and_more_solves_more(recorded: Path) -> None:
     solved = []
     for budget in (5, 40):

@@ -43,24 +43,29 @@ def test_the_model_reads_what_is_left_last(text: str, expected: str) -> None:
     assert left(text) == expected
 
 
+@pytest.mark.thorough
 def test_the_ceiling_is_the_recorded_one(recorded: Path) -> None:
     assert ceiling() == manifest(recorded)[CACHE]["expected"]["dev"]["reachable_valid_24"]
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    "search", [pytest.param(name, marks=[] if name == TOGETHER else [pytest.mark.published]) for name in SEARCHES]
+)
 async def test_the_page_shows_what_each_search_solves(search: str, recorded: Path) -> None:
     games = await play_all(SEARCHES[search], recorded_games(), as_recorded, MOST)
     assert on_the_page(search) == search_row(games)
     assert solved_within(games, "requests", MOST) <= ceiling()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("samples", SAMPLED)
 async def test_the_page_shows_what_recorded_samples_solve(samples: str, recorded: Path) -> None:
     assert on_the_page(samples) == await sampled_row(SAMPLED[samples], recorded_games())
 
 
+@pytest.mark.thorough
 async def test_a_run_under_a_lower_limit_takes_the_same_way(recorded: Path) -> None:
     for game in random.Random(0).sample(recorded_games(), 8):
         free, held = [await play(SEARCHES[TOGETHER], game, as_recorded(), most) for most in (MOST, 20)]
@@ -102,7 +107,7 @@ def test_the_sign_test_counts_the_games_that_only_one_has_solved() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("count", [24, None], ids=["a sample", "all"])
+@pytest.mark.parametrize("count", [24, pytest.param(None, marks=pytest.mark.published)], ids=["a sample", "all"])
 async def test_a_lesson_is_worth_its_call(count: int | None, recorded: Path) -> None:
     games = recorded_games()
     games = games if count is None else random.Random(0).sample(games, count)
@@ -114,6 +119,7 @@ async def test_a_lesson_is_worth_its_call(count: int | None, recorded: Path) -> 
 
 
 @pytest.mark.thorough
+@pytest.mark.published
 async def test_lats_solves_nearly_all_that_can_be_solved(recorded: Path) -> None:
     games = await play_all(SEARCHES["lats"], recorded_games(), as_recorded, 80)
     assert sum(game.solved for game in games) >= 0.95 * ceiling()

@@ -10,7 +10,7 @@ from bench.game24.chance import BLIND, GAMES, SEARCHES, Chance, P, measure, opti
 RUNS = 30
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SEARCHES)
 async def test_a_graph_solves_as_many_as_was_computed_and_more_than_one_shot(name: str) -> None:
     measured, computed = await measure(SEARCHES[name], RUNS), SEARCHES[name].computed
@@ -25,6 +25,7 @@ class Misled(Chance):
         return ["impossible" if super().labels(numbers) == ["sure"] else "sure"]
 
 
+@pytest.mark.thorough
 async def test_a_search_that_takes_the_bad_for_good_is_found_out() -> None:
     entry = replace(SEARCHES["lats, n 3, K 1"], model=lambda seed: Misled(P, seed))
     measured = await measure(entry, RUNS)

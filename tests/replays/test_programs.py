@@ -97,6 +97,7 @@ def test_the_page_has_every_way() -> None:
     assert re.findall(r"^\| ([^|]+) \| [\d.]+ \(", PAGE, re.MULTILINE) == [*programs.ROWS]
 
 
+@pytest.mark.thorough
 def test_records_are_read(recorded: Path, tmp_path: Path) -> None:
     problems = read_problems(recorded)
     assert len(problems) == 105

@@ -291,6 +291,7 @@ class TestPrograms:
         assert (done["id"], done["verdict"]) == ("humaneval/3", {"recorded_solved": 1, "n_reflections": 2})
         assert (nothing["id"], nothing["outputs"], nothing["verdict"]["recorded_solved"]) == ("humaneval/4", [], None)
 
+    @pytest.mark.thorough
     @pytest.mark.sandbox
     @pytest.mark.process
     def test_hidden_tests_say_which_programs_are_right(self) -> None:
@@ -362,6 +363,7 @@ def test_verdicts_of_running_programs_are_no_part_of_the_hash() -> None:
     assert digest([known]) == digest([ran]) != digest([{"verdict": {"n": 2}}])
 
 
+@pytest.mark.thorough
 def test_the_recorded_files_are_the_published_ones(recorded: Path) -> None:
     wrong = {name for name in SOURCES if making.differs(name, load(recorded, name))}
     assert wrong == set()
@@ -376,6 +378,7 @@ def run(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) ->
 class TestCommand:
     """What somebody with a fresh clone sees."""
 
+    @pytest.mark.thorough
     def test_says_what_to_clone(self) -> None:
         told = run("bench.records").stdout
         assert re.findall(r"^git clone \S+/([\w-]+/[\w-]+) ", told, re.MULTILINE) == [
@@ -389,6 +392,7 @@ class TestCommand:
             assert all(known.get("sha256", path) in done.stderr for path, known in source["files"].items())
         assert not (tmp_path / "made").exists()
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("script", ["bench.replays", "bench.retrieval"])
     def test_a_script_without_records_says_how_to_make_them(
         self, script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

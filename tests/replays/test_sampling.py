@@ -27,6 +27,7 @@ def test_the_beta_criterion_stops_where_the_leader_is_safe_and_a_window_where_al
 
 
 @pytest.mark.thorough
+@pytest.mark.published
 def test_more_confidence_takes_more_samples_and_agrees_more_often(recorded: Path) -> None:
     tables = measured([sampling.recorded(record) for record in load(recorded, DATA)], orders=2)
     drawn, agree, _ = tables["all 100"].mean(axis=(0, 1))
@@ -38,6 +39,7 @@ def test_more_confidence_takes_more_samples_and_agrees_more_often(recorded: Path
 
 
 @pytest.mark.thorough
+@pytest.mark.published
 def test_the_page_shows_what_each_criterion_saves(recorded: Path) -> None:
     tables = measured([sampling.recorded(record) for record in load(recorded, DATA)], sampling.ORDERS)
     shown = re.findall(r"^\|.*\|$", PAGE.read_text(), re.MULTILINE)

@@ -38,6 +38,7 @@ def a_beam_log(seed: int) -> Record:
     return {"id": f"game/{seed}", "task": {"input": "1 1 1 1"}, "outputs": outputs, "selected": selected}
 
 
+@pytest.mark.thorough
 async def test_any_beam_is_followed() -> None:
     records = [a_beam_log(seed) for seed in range(12)]
     assert any(len(set(level)) < len(level) for record in records for level in record["selected"])

@@ -170,6 +170,7 @@ async def test_a_first_sight_explains_and_an_example_starts(page: Page, server: 
     await expect(page.locator("#welcome")).to_be_hidden()
 
 
+@pytest.mark.thorough
 async def test_the_question_stays_from_the_click_on(page: Page, server: Server) -> None:
     """While the server has stored nothing, in another window, and after a stop before the first step."""
     await show(page)
@@ -200,6 +201,7 @@ async def test_the_question_stays_from_the_click_on(page: Page, server: Server) 
     assert server.runs[server.newest]["status"] == "interrupted"
 
 
+@pytest.mark.thorough
 async def test_the_list_names_runs_of_other_clients_and_those_that_pause(page: Page, server: Server) -> None:
     other = server.add(said("a", "b"), graph_id="lats")
     server.runs[other]["kwargs"] = {
@@ -217,6 +219,7 @@ async def test_the_list_names_runs_of_other_clients_and_those_that_pause(page: P
     ]
 
 
+@pytest.mark.thorough
 async def test_the_address_is_followed(page: Page, server: Server) -> None:
     first, second = server.add(said("One?", "1")), server.add(said("Two?", "2"))
     await show(page, first)
@@ -231,6 +234,7 @@ async def test_the_address_is_followed(page: Page, server: Server) -> None:
     await expect(page.locator("#title")).to_have_text("One?")
 
 
+@pytest.mark.thorough
 async def test_the_bar_names_the_node_whose_details_are_shown(
     page: Page, server: Server, searched: dict[str, Any]
 ) -> None:
@@ -248,6 +252,7 @@ async def test_the_bar_names_the_node_whose_details_are_shown(
     assert boxes[0]["height"] < boxes[1]["height"] / 8
 
 
+@pytest.mark.thorough
 async def test_on_a_phone_the_tree_stands_before_the_question(
     page: Page, server: Server, searched: dict[str, Any]
 ) -> None:
@@ -277,6 +282,7 @@ async def test_an_answer_cites_passages_that_open(page: Page, server: Server, se
     await expect(page.locator("#passage")).to_be_hidden()
 
 
+@pytest.mark.thorough
 async def test_a_source_on_the_web_is_a_link_to_the_words(page: Page, server: Server) -> None:
     answer = "It floats [1]. So [2].\n\nReferences:\n[1] Ships, https://example.org/ships"
     support = {"sentences": [{"text": "", "cites": ["1"], "support": "full", "words": "well-built"}]}
@@ -288,6 +294,7 @@ async def test_a_source_on_the_web_is_a_link_to_the_words(page: Page, server: Se
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
 
 
+@pytest.mark.thorough
 async def test_code_is_copied(page: Page, server: Server) -> None:
     await show(page, server.add(said("Code?", "So:\n\n```python\nif x < 1:\n\tprint('a')\n```")))
     await page.click(".code .copy")
@@ -295,6 +302,7 @@ async def test_code_is_copied(page: Page, server: Server) -> None:
     assert await page.evaluate("navigator.clipboard.readText()") == "if x < 1:\n\tprint('a')"
 
 
+@pytest.mark.thorough
 async def test_an_edited_question_is_asked_in_a_conversation_of_its_own(page: Page, server: Server) -> None:
     old = server.add(said("One?", "1", "Two?", "2"))
     await show(page, old)
@@ -312,6 +320,7 @@ async def test_an_edited_question_is_asked_in_a_conversation_of_its_own(page: Pa
     assert len(server.held[old]["messages"]) == 4
 
 
+@pytest.mark.thorough
 async def test_files_go_along_as_texts_to_cite(page: Page, server: Server) -> None:
     await show(page)
     chosen = [{"name": name, "mimeType": "text/plain", "buffer": data} for name, data in FILES.items()]
@@ -336,6 +345,7 @@ async def test_files_go_along_as_texts_to_cite(page: Page, server: Server) -> No
 FILES = {"a.txt": b"the Petrel", "b.md": b"# B", "ship.jpg": b"\xff\xd8\xff"}
 
 
+@pytest.mark.thorough
 async def test_what_is_refused_can_be_sent_again(
     page: Page, server: Server, monkeypatch: pytest.MonkeyPatch, complaints: list[str]
 ) -> None:
@@ -373,6 +383,7 @@ RICH = """# A
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1280])
 async def test_axe_finds_nothing(browser: Browser, server: Server, searched: dict[str, Any], width: int) -> None:
     context = await browser.new_context(viewport={"width": width, "height": 800}, bypass_csp=True)

@@ -197,6 +197,7 @@ def test_embeddings_that_reach_nothing_are_anybodys(embeddings: str) -> None:
     Policy(models=("offline",)).check(MemoryContext(embeddings=embeddings), MemoryContext.ambient())
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["auto", "plan", "team", "trials"])
 async def test_what_strategies_give_each_other_is_not_the_callers(
     strategy: str, monkeypatch: pytest.MonkeyPatch

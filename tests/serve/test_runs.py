@@ -103,6 +103,7 @@ async def test_each_part_comes_once(replayed: int, queued: int, left_out: int) -
     assert isinstance(seen[-1], Result)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("answered", range(3))
 async def test_a_server_that_fails_for_a_moment_is_asked_again(answered: int) -> None:
     parts = await parts_from(Dev(fails=[200] * answered + [500]))

@@ -67,7 +67,7 @@ def test_graphs_can_be_imported_without_any_extra() -> None:
     assert run(f"from importlib import import_module\nprint(len([*map(import_module, {names})]))") == f"{len(names)}\n"
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("context", "extra"),

@@ -125,6 +125,7 @@ async def test_nor_verifiers_that_reach_files_addresses_or_models(
     assert "REFLECT_VERIFIERS" in shown
 
 
+@pytest.mark.thorough
 async def test_verifiers_that_are_data_decide_a_run(client: LangGraphClient) -> None:
     verifiers: list[Any] = [{"language": "German"}, {"rubric": ["It is short."], "tools": ["calculator"]}]
     state = await client.runs.wait(None, "reflection", input=VAULT, context={**OFFLINE_MODEL, "verifiers": verifiers})
@@ -139,6 +140,7 @@ async def test_nor_in_the_settings_of_a_worker(client: LangGraphClient, secret: 
     assert "REFLECT_CORPUS" in shown
 
 
+@pytest.mark.thorough
 async def test_nor_in_the_state_of_a_thread(client: LangGraphClient, secret: Path) -> None:
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "reflexion", input=VAULT, context=OFFLINE)

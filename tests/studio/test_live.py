@@ -137,6 +137,7 @@ async def test_texts_stay_texts(look: Look, strategy: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.crossed
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 async def test_axe_finds_nothing_and_nothing_is_cut_off(

@@ -46,6 +46,7 @@ async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str,
     assert said["usage"]["model_calls"] == len(openai_server.requests) - before
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("settings", "reason"), [({"max_round": 2}, "max_round"), ({"corpus": "/etc"}, "corpus"), ({"model": "x:y"}, "x:y")]
 )
@@ -59,6 +60,7 @@ async def test_what_cannot_be_done_is_an_error_of_the_tool(
     assert reason in result.content[0].text
 
 
+@pytest.mark.thorough
 async def test_progress_is_told_to_whom_it_matters_and_a_thread_goes_on(
     address: str, openai_server: OpenAIServer
 ) -> None:

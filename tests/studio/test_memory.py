@@ -16,6 +16,7 @@ async def say(client: LangGraphClient, text: str, user: str) -> Any:
     return await client.runs.wait(thread, "memory", input=given, context=context)
 
 
+@pytest.mark.thorough
 async def test_what_one_thread_was_told_another_one_knows(client: LangGraphClient) -> None:
     said = "My sister Ada lives in Turin and plays the cello."
     first = await say(client, said, "studio.ada")

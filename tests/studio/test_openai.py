@@ -49,6 +49,7 @@ async def test_a_completion(chat: openai.AsyncOpenAI, openai_server: OpenAIServe
     assert answer.usage.total_tokens == sum(call.tokens for call in openai_server.requests[before:])
 
 
+@pytest.mark.thorough
 async def test_what_a_strategy_does_not_do_is_named(chat: openai.AsyncOpenAI) -> None:
     answer = await chat.chat.completions.with_raw_response.create(
         model="lats", messages=WHY, temperature=0, top_p=0.5, reasoning_effort="low"
@@ -70,6 +71,7 @@ async def test_a_stream(chat: openai.AsyncOpenAI) -> None:
     assert chunks[-1].usage.total_tokens > 0
 
 
+@pytest.mark.thorough
 async def test_a_limit_is_the_finish_reason(chat: openai.AsyncOpenAI) -> None:
     question: list[ChatCompletionMessageParam] = [{"role": "user", "content": "An unsolvable question."}]
     answer = await chat.chat.completions.create(
@@ -79,6 +81,7 @@ async def test_a_limit_is_the_finish_reason(chat: openai.AsyncOpenAI) -> None:
     assert answer.choices[0].message.content
 
 
+@pytest.mark.thorough
 async def test_a_thread_holds_the_conversation(chat: openai.AsyncOpenAI, client: LangGraphClient) -> None:
     thread = (await client.threads.create())["thread_id"]
     for question in ("Why?", "Why not?"):
@@ -89,6 +92,7 @@ async def test_a_thread_holds_the_conversation(chat: openai.AsyncOpenAI, client:
     assert [message["type"] for message in values["messages"]] == ["human", "ai", "human", "ai"]  # type: ignore[call-overload]
 
 
+@pytest.mark.thorough
 async def test_a_conversation_without_a_thread_leaves_none(chat: openai.AsyncOpenAI, client: LangGraphClient) -> None:
     answer = await chat.chat.completions.create(model="chain_of_thought", messages=WHY)
     thread = answer.model_dump()["thread_id"]
@@ -209,6 +213,7 @@ async def test_a_client_carries_its_tools_out(chat: openai.AsyncOpenAI, openai_s
     assert (first.usage.model_dump()["model_calls"], second.usage.model_dump()["model_calls"]) == (1, 1)
 
 
+@pytest.mark.thorough
 async def test_a_stream_of_calls(chat: openai.AsyncOpenAI) -> None:
     stream = await chat.chat.completions.create(model="react", messages=WARM, tools=[WEATHER], stream=True)
     chunks = [chunk.choices[0] async for chunk in stream if chunk.choices]
@@ -217,6 +222,7 @@ async def test_a_stream_of_calls(chat: openai.AsyncOpenAI) -> None:
     assert chunks[-1].finish_reason == "tool_calls"
 
 
+@pytest.mark.thorough
 async def test_results_that_nothing_waits_for_are_refused(chat: openai.AsyncOpenAI) -> None:
     first = await chat.chat.completions.create(model="react", messages=WARM, tools=[WEATHER])
     asked = first.choices[0].message
@@ -253,7 +259,7 @@ async def test_who_cannot_ask_for_tools_says_so(chat: openai.AsyncOpenAI, strate
         await chat.chat.completions.create(model=strategy, messages=WARM, tools=[WEATHER])
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "lats"])
 @pytest.mark.parametrize("form", [FORM, {"type": "json_object"}])
 async def test_an_answer_in_a_form(chat: openai.AsyncOpenAI, strategy: str, form: Any) -> None:
@@ -263,6 +269,7 @@ async def test_an_answer_in_a_form(chat: openai.AsyncOpenAI, strategy: str, form
     assert form["type"] == "json_object" or filled.keys() == {"city"}
 
 
+@pytest.mark.thorough
 async def test_a_form_read_by_openais_own_helper(chat: openai.AsyncOpenAI) -> None:
     class City(BaseModel):
         city: str
@@ -271,6 +278,7 @@ async def test_a_form_read_by_openais_own_helper(chat: openai.AsyncOpenAI) -> No
     assert isinstance(answer.choices[0].message.parsed, City)
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     "asked",
     [
@@ -294,6 +302,7 @@ async def test_what_cannot_be_done_is_refused_by_name(chat: openai.AsyncOpenAI, 
 LONG = "Reflection finds mistakes. " * 40
 
 
+@pytest.mark.thorough
 async def test_the_answer_comes_while_it_is_written(chat: openai.AsyncOpenAI) -> None:
     said: list[ChatCompletionMessageParam] = [{"role": "user", "content": f"Repeat: {LONG}"}]
     once = {"settings": {"max_rounds": 1}}
@@ -305,6 +314,7 @@ async def test_the_answer_comes_while_it_is_written(chat: openai.AsyncOpenAI) ->
     assert "".join(delta["content"] or "" for delta in deltas).startswith("Answer to: ")
 
 
+@pytest.mark.thorough
 async def test_an_image_reaches_the_model(chat: openai.AsyncOpenAI, openai_server: OpenAIServer) -> None:
     before, pixel = len(openai_server.requests), "data:image/png;base64,iVBORw0KGgo="
     parts: Any = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": pixel}}]

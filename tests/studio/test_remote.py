@@ -11,6 +11,7 @@ EXAMPLES = [found for page in DOCS.glob("*.md") for found in EXAMPLE.findall(pag
 pytestmark = pytest.mark.studio
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("example", "printed"), EXAMPLES)
 def test_an_example_that_asks_a_server(
     example: str, printed: str, address: str, capsys: pytest.CaptureFixture[str]

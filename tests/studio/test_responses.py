@@ -42,6 +42,7 @@ async def test_a_stream_read_by_openais_own_helper(responses: Any) -> None:
     assert response.output_text == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 async def test_several_responses_may_follow_the_same(
     responses: Any, client: LangGraphClient, openai_server: OpenAIServer
 ) -> None:
@@ -59,6 +60,7 @@ async def test_several_responses_may_follow_the_same(
     assert questions == ["Why?", "How?"]
 
 
+@pytest.mark.thorough
 async def test_what_follows_nothing_is_refused(responses: Any) -> None:
     first = await responses.create(model="chain_of_thought", input="Why?")
     with pytest.raises(openai.BadRequestError):
@@ -72,7 +74,7 @@ async def test_what_follows_nothing_is_refused(responses: Any) -> None:
             await responses.create(model="react", input="Why?", previous_response_id=lost.id)
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["previous_response_id", "items", "references"])
 async def test_a_client_carries_its_tools_out(responses: Any, how: str) -> None:
     first = await responses.create(model="react", input=[ASK], tools=[WEATHER])
@@ -96,6 +98,7 @@ async def test_a_client_carries_its_tools_out(responses: Any, how: str) -> None:
         assert (third.status, bool(third.output_text)) == ("completed", True)
 
 
+@pytest.mark.thorough
 async def test_an_answer_in_a_form(responses: Any) -> None:
     class City(BaseModel):
         city: str
@@ -123,6 +126,7 @@ async def test_a_stored_response_is_fetched_as_it_was_answered(responses: Any) -
     assert (item.role, item.content[0].text) == ("user", "Why?")
 
 
+@pytest.mark.thorough
 async def test_a_stream_is_taken_up_after_any_of_its_events(responses: Any) -> None:
     stream = await responses.create(model="chain_of_thought", input="Why?", stream=True)
     events = [event async for event in stream]
@@ -136,6 +140,7 @@ async def test_a_stream_is_taken_up_after_any_of_its_events(responses: Any) -> N
     assert again[-1].response.output == events[-1].response.output
 
 
+@pytest.mark.thorough
 async def test_calls_that_were_answered_are_fetched_with_what_each_has_cost(responses: Any) -> None:
     first = await responses.create(model="react", input=[ASK], tools=[WEATHER])
     results: list[Any] = [
@@ -151,6 +156,7 @@ async def test_calls_that_were_answered_are_fetched_with_what_each_has_cost(resp
     assert ([item.call_id for item in listed.data], listed.has_more) == ([results[0]["call_id"]], True)
 
 
+@pytest.mark.thorough
 async def test_a_response_in_the_background_goes_on_alone(responses: Any) -> None:
     waiting = await responses.create(model="reflection", input="A slow one.", background=True)
     assert (waiting.status, waiting.output) == ("queued", [])
@@ -161,6 +167,7 @@ async def test_a_response_in_the_background_goes_on_alone(responses: Any) -> Non
     assert (await responses.cancel(waiting.id)).status == "completed"
 
 
+@pytest.mark.thorough
 async def test_a_response_in_the_background_is_cancelled(responses: Any, openai_server: OpenAIServer) -> None:
     stream = await responses.create(model="lats", input="A slow, unsolvable one.", background=True, stream=True)
     key = (await anext(aiter(stream))).response.id
@@ -177,6 +184,7 @@ async def test_a_response_in_the_background_is_cancelled(responses: Any, openai_
         await responses.cancel(first.id)
 
 
+@pytest.mark.thorough
 async def test_the_last_response_takes_its_thread_along(responses: Any, client: LangGraphClient) -> None:
     first = await responses.create(model="chain_of_thought", input="Why?")
     second = await responses.create(model="chain_of_thought", input="How?", previous_response_id=first.id)

@@ -40,6 +40,7 @@ async def stream(
     return parts
 
 
+@pytest.mark.thorough
 async def test_missing_context_means_the_defaults(
     client: LangGraphClient, openai_server: OpenAIServer, tavily_server: TavilyServer
 ) -> None:
@@ -62,6 +63,7 @@ async def test_context_is_obeyed(client: LangGraphClient, openai_server: OpenAIS
     assert [result["usage"]["tool_calls"] > 0 for result in results] == [False, True, False]
 
 
+@pytest.mark.thorough
 async def test_values(client: LangGraphClient) -> None:
     *earlier, last = await stream(client, "reflection", "values", "Why?")
     assert {part.event for part in [*earlier, last]} == {"values"}
@@ -78,6 +80,7 @@ async def test_updates(client: LangGraphClient) -> None:
 ONE_DRAFT = {"max_rounds": 1}
 
 
+@pytest.mark.thorough
 async def test_messages_are_the_words_of_the_answer(client: LangGraphClient) -> None:
     parts = await stream(client, "reflection", "messages-tuple", "Why?", ONE_DRAFT)
     chunks = [part.data[0] for part in parts if part.event == "messages"]
@@ -93,6 +96,7 @@ async def test_messages_grow_until_they_are_the_answer(client: LangGraphClient) 
     assert texts[-1] == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("strategy", strategy_names())
 async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClient, strategy: str) -> None:
     modes: list[StreamMode] = ["messages-tuple", "values"]
@@ -108,6 +112,7 @@ async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClie
     assert [*texts.values()] == [answer]
 
 
+@pytest.mark.thorough
 async def test_custom_events_are_numbered(client: LangGraphClient) -> None:
     for parts in await asyncio.gather(*(stream(client, strategy, "custom", "Why?") for strategy in STRATEGIES)):
         events = [part.data for part in parts]
@@ -145,6 +150,7 @@ async def test_an_agent_acts_with_tools(client: LangGraphClient) -> None:
     assert (result["usage"]["tool_calls"], result["usage"]["tool_errors"]) == (1, 0)
 
 
+@pytest.mark.thorough
 async def test_an_agent_acts_in_an_environment_on_the_task_it_is_given(client: LangGraphClient) -> None:
     context: dict[str, Any] = {"model": "offline", "environment": "questions", "acting": "paper", "max_actions": 3}
     given = asking("What pulls the sea?") | {"task": TASK}
@@ -160,6 +166,7 @@ async def test_samples_are_voted_on(client: LangGraphClient) -> None:
     assert len(result["samples"]) == 3
 
 
+@pytest.mark.thorough
 async def test_runs_learn_from_earlier_ones_by_the_servers_store(client: LangGraphClient) -> None:
     context: dict[str, Any] = {"model": "offline", "max_rounds": 2}
     given = asking("Write about what pulls the sea.")
@@ -224,6 +231,7 @@ async def test_impossible_settings_are_named(client: LangGraphClient) -> None:
     assert await asyncio.gather(*(untold(*case) for case in IMPOSSIBLE)) == [[]] * len(IMPOSSIBLE)
 
 
+@pytest.mark.thorough
 async def test_empty_question_ends_in_an_error_and_the_server_goes_on(client: LangGraphClient) -> None:
     async def ask(strategy: str, messages: list[Any]) -> tuple[str, str]:
         thread = (await client.threads.create())["thread_id"]

@@ -10,6 +10,7 @@ from tests.serve import sdk
 pytestmark = [pytest.mark.studio, pytest.mark.xdist_group("studio")]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "work",
     [

@@ -68,6 +68,7 @@ async def test_of_two_hundred_runs_none_is_lost(client: LangGraphClient) -> None
     assert all(result["answer"] for result in results)
 
 
+@pytest.mark.thorough
 async def test_twenty_runs_do_not_mix(client: LangGraphClient, corpus: Path) -> None:
     for tree in TREES:
         (corpus / f"{tree}.md").write_text(f"# {tree}\n\nThe village of the {tree} keeps {tree} honey in blue jars.\n")
@@ -87,6 +88,7 @@ async def test_twenty_runs_do_not_mix(client: LangGraphClient, corpus: Path) -> 
         assert tree in result["messages"][0]["content"]
 
 
+@pytest.mark.thorough
 async def test_the_server_sees_blocking_calls(client: LangGraphClient, blocking_runs: set[str]) -> None:
     thread = (await client.threads.create())["thread_id"]
     run = await client.runs.create(thread, "probe", input=asking("Why?"))
@@ -98,6 +100,7 @@ async def test_the_server_sees_blocking_calls(client: LangGraphClient, blocking_
 UNSOLVABLE = "What is LATS? It is unsolvable."
 
 
+@pytest.mark.thorough
 async def test_no_combination_of_model_and_search_blocks(client: LangGraphClient) -> None:
     async def combine(model: str, search: str) -> None:
         context = {"model": model, "search": search}

@@ -57,6 +57,7 @@ async def test_a_person_accepts(client: LangGraphClient, thread: str) -> None:
     assert result["usage"]["model_calls"] == 1
 
 
+@pytest.mark.thorough
 async def test_a_person_criticises_in_words(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?", HUMAN)
     await resume(client, thread, "Name a source.")
@@ -78,6 +79,7 @@ async def test_a_person_gives_a_whole_critique(client: LangGraphClient, thread: 
     assert result["drafts"][0]["score"] == 0.9
 
 
+@pytest.mark.thorough
 async def test_a_person_is_asked_again_for_what_cannot_be_understood(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?", HUMAN)
     await resume(client, thread, {"score": 90})
@@ -117,6 +119,7 @@ async def test_history_has_a_checkpoint_for_each_step_and_the_tree_grows(client:
     assert result["outcome"]["limit"] == {"name": "max_expansions", "most": 3, "spent": 3}
 
 
+@pytest.mark.thorough
 async def test_fork_from_an_earlier_checkpoint_leaves_the_old_branch_intact(
     client: LangGraphClient, thread: str
 ) -> None:
@@ -177,6 +180,7 @@ def wait_until(reached: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.thorough
 async def test_a_cancelled_run_can_go_on(client: LangGraphClient, openai_server: OpenAIServer, thread: str) -> None:
     before = len(openai_server.requests)
     begun = await client.runs.create(thread, "reflection", input=asking("A slow one?"), context={"critic": "checks"})
@@ -188,6 +192,7 @@ async def test_a_cancelled_run_can_go_on(client: LangGraphClient, openai_server:
     assert result["answer"] == "Answer to: A slow one?"
 
 
+@pytest.mark.thorough
 async def test_a_thread_belongs_to_one_strategy(client: LangGraphClient, thread: str) -> None:
     first = await run(client, thread, "reflection", "Why?")
     result: Any = await client.runs.wait(thread, "lats", input=asking("And now?"), raise_error=False)

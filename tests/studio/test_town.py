@@ -10,6 +10,7 @@ from reflective_agents.state.outcome import limited
 pytestmark = [pytest.mark.studio, pytest.mark.matrix, pytest.mark.xdist_group("studio")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("embeddings", ["lexical", None])
 async def test_a_morning(client: LangGraphClient, embeddings: str | None) -> None:
     context: dict[str, Any] = {"model": "offline", "max_steps": 4, "embeddings": embeddings}

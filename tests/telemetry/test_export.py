@@ -101,7 +101,7 @@ async def provider(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     await close_models()
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.wire
 @pytest.mark.usefixtures("provider")
 @every_strategy

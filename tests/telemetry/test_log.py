@@ -64,7 +64,7 @@ def records(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     logging.setLogRecordFactory(factory)
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix
 @every_strategy
 async def test_nothing_is_made_while_nobody_asks_for_it(
     strategy: Strategy, records: list[str], monkeypatch: pytest.MonkeyPatch
@@ -82,7 +82,7 @@ async def test_nothing_is_made_while_nobody_asks_for_it(
 # Lines
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_strategy
 async def test_every_call_and_every_decision_is_one_line(strategy: Strategy, lines: Lines) -> None:
     events = []
@@ -117,7 +117,7 @@ async def test_a_line_is_numbers_and_names(lines: Lines) -> None:
     assert end["reason_chars"] == len(result["outcome"]["reason"])
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @every_strategy
 async def test_no_text_of_a_question_or_an_answer_is_told(
     strategy: Strategy, lines: Lines, spans: Spans, monkeypatch: pytest.MonkeyPatch

@@ -69,6 +69,7 @@ async def ask(fault: Fault, **options: Any) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("fault", "error", "retryable"), ERRORS)
 async def test_errors(fault: Fault, error: type[ModelError], retryable: bool) -> None:
     async with model_with(fault) as model:
@@ -162,6 +163,7 @@ async def test_arguments_that_do_not_fit_are_a_parsing_error(fault: Fault, error
     assert {detail["type"] for detail in answer["parsing_error"].errors()} == {error}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("fault", ["wrong_arguments", "score_out_of_range", "score_nan", "bad_arguments_json"])
 async def test_json_text_is_spoilt_like_arguments(fault: Fault) -> None:
     async with model_with(fault) as model:

@@ -173,6 +173,7 @@ async def test_log_probabilities_are_given_to_those_who_ask() -> None:
         assert chances == [[0.125], [0.5, 0.5, 0.5, 0.25]]
 
 
+@pytest.mark.thorough
 async def test_waves_times_and_bodies_are_recorded() -> None:
     async with OpenAIServer(echo, latency=lambda request: 0.5) as server, client(server) as model:
         for _ in range(2):

@@ -174,6 +174,7 @@ def test_any_text_has_a_form_that_is_its_own_form(text: str) -> None:
     read_number(text)
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("piece", ["1", "1,", "100,", "1 ", "100 ", "1/", "-", ".", "a", "\n", "1.", "answer", "*"])
 def test_long_runs_take_linear_work(piece: str) -> None:
     assert isinstance(normal_form(piece * 20_000), str)

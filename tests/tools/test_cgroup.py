@@ -50,6 +50,7 @@ async def test_a_program_runs_in_groups_of_its_own_that_are_removed(handed_over:
     assert [group for folder in handed_over for group in folder.glob("*/")] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 @pytest.mark.hostile
 async def test_the_kernel_ends_what_grows_faster_than_is_looked(

@@ -161,6 +161,7 @@ def hold():
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("hold", GREEDY.values(), ids=list(GREEDY))
 async def test_memory_is_limited_in_sum(hold: str) -> None:
     fork = "for _ in range(12):\n if os.fork() == 0:\n  held = hold()\n  time.sleep(60)"
@@ -170,6 +171,7 @@ async def test_memory_is_limited_in_sum(hold: str) -> None:
     assert result.stderr == "Killed: its processes used more than 256 MiB of memory together.\n"
 
 
+@pytest.mark.thorough
 async def test_what_processes_share_counts_once() -> None:
     code = """
 import os, time
@@ -184,6 +186,7 @@ print(len(held) >> 20)
     assert await output(code) == "120"
 
 
+@pytest.mark.thorough
 async def test_files_are_limited_in_number() -> None:
     code = f"import time\nfor n in range({MAX_FILES + 50}):\n open(str(n), 'w').close()\ntime.sleep(60)"
     result = await run_program(code, timeout=30)
@@ -210,7 +213,7 @@ def sandboxed(memory: int) -> int:
     return count
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_outlives_the_host(number: signal.Signals) -> None:
     memory = 300 + number

@@ -44,6 +44,7 @@ FORGED = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("program", "test"), FORGED.values(), ids=list(FORGED))
 async def test_a_forged_greeting_wins_nothing(program: str, test: str) -> None:
     report = await run_tests(SPEAK + program, [test], "f", timeout=3, memory_mb=256)
@@ -73,12 +74,14 @@ DEFINED = {
 }
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(("program", "test"), DEFINED.values(), ids=list(DEFINED))
 async def test_no_definition_ends_a_test_early(program: str, test: str) -> None:
     report = await run_tests(program, [test], "f", timeout=3, memory_mb=256)
     assert [case.passed for case in report.cases] == [False]
 
 
+@pytest.mark.thorough
 async def test_a_module_that_both_forgot_to_hand_over_is_pythons_own() -> None:
     program = "import math\ndef f(x): return math.sqrt(x)"
     report = await run_tests(program, ["assert math.isclose(f(4), 2)"], "f", timeout=5)

@@ -96,6 +96,7 @@ async def test_cancelling_kills_everything() -> None:
     await asyncio.to_thread(wait_until, False, 212)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("moment", [0.0, 0.002, 0.005, 0.01, 0.02, 0.04])
 async def test_cancelling_at_the_start_leaves_nothing(moment: float) -> None:
     task = asyncio.create_task(run_program("while True: pass", timeout=100, memory_mb=214))

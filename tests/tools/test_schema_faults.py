@@ -48,6 +48,7 @@ HOSTILE: list[Any] = [
 ]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("schema", "value"), HOSTILE, ids=range(len(HOSTILE)))
 async def test_a_check_that_takes_too_much_is_a_fault_and_the_next_is_done(schema: Any, value: Any) -> None:
     found = await asyncio.gather(schema_faults(schema, value), *(schema_faults({}, {}) for _ in range(5)))
@@ -64,6 +65,7 @@ async def test_what_cannot_be_compiled_is_a_fault(schema: Any, value: Any) -> No
     assert fault.startswith("cannot be checked")
 
 
+@pytest.mark.thorough
 def test_every_loop_and_a_forked_process_can_check() -> None:
     assert asyncio.run(schema_faults({"type": "string"}, "a")) == []
     child = subprocess.run([sys.executable, "-W", "error", "-c", FORKING], capture_output=True, text=True, check=False)

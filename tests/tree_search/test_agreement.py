@@ -108,6 +108,7 @@ async def test_a_model_that_fails_leaves_the_choice_to_the_score() -> None:
     assert (out["answer"].endswith("return x"), out["outcome"]["status"]) == (True, "answered")
 
 
+@pytest.mark.thorough
 async def test_programs_run_no_longer_than_the_run() -> None:
     slow = Known({"x + 1": 30})
     out, _ = await run(writing(["x + 1", "x", "x"]), slow, n=3, max_seconds=1)

@@ -41,6 +41,7 @@ def _judged(luck: Any) -> dict[str, Any]:
     return {"reasoning": "so", "score": round(luck.random() * 0.6, 2), "solved": False}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("strategy", "settings"), SEARCHES)
 async def test_the_same_seed_gives_the_same_tree(strategy: str, settings: dict[str, Any]) -> None:
     trees = []

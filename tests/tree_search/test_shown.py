@@ -34,6 +34,7 @@ async def first_prompt(strategy: str, **settings: Any) -> str:
     return model.calls[0].messages[0].text
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("strategy", SEARCHES)
 async def test_only_who_can_search_is_told_how_to_cite(strategy: str) -> None:
     own = await first_prompt(strategy, search="none", tools=[price])

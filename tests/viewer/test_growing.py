@@ -92,6 +92,7 @@ async def settled(page: Page, frames: int) -> None:
     )
 
 
+@pytest.mark.thorough
 async def test_messages_of_others_are_passed_over(waiting: Shown) -> None:
     others: list[object] = ["axe.ping", 1, {"nodes": {}}]
     for other in others:
@@ -192,6 +193,7 @@ async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting:
     assert sorted(by_and_by, key=str) == sorted(whole, key=str)
 
 
+@pytest.mark.thorough
 async def test_what_is_open_in_the_panel_stays_open_while_the_tree_grows(waiting: Shown) -> None:
     picture = grown(60)
     await waiting.page.evaluate(POST, told(picture, 5))
@@ -205,6 +207,7 @@ async def test_what_is_open_in_the_panel_stays_open_while_the_tree_grows(waiting
     assert await waiting.figure("N") == str(picture["frames"][-1]["stats"]["0"]["visits"])
 
 
+@pytest.mark.thorough
 async def test_changes_of_a_tree_that_was_not_told_yet_are_waited_out(waiting: Shown) -> None:
     picture = grown(20)
     await waiting.page.evaluate(POST, next(news(picture, 2)))
@@ -224,6 +227,7 @@ def until(picture: TownPicture, step: int) -> dict[str, Any]:
     return {**whole, **kept, "agents": agents, "spread": [] if step < 2 else whole["spread"]}
 
 
+@pytest.mark.thorough
 async def test_a_day_grows_and_what_is_selected_stays_so(waiting: Shown) -> None:
     page = waiting.page
     await page.goto("http://here/day")

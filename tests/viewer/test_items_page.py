@@ -59,6 +59,7 @@ async def test_an_item_shows_its_counts_its_history_and_what_it_contradicts(show
     assert all(url.startswith("file:///") for url in shown.requests)
 
 
+@pytest.mark.thorough
 async def test_words_and_states_are_searched_for(show_items: ShowItems) -> None:
     shown = await show_items([CONTESTED, REFINED, item(3, "Units")])
     await shown.page.fill("#search", "do LABELS")
@@ -77,6 +78,7 @@ async def test_texts_stay_texts(show_items: ShowItems) -> None:
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_ten_thousand_items_are_shown_in_parts(show_items: ShowItems) -> None:
     shown = await show_items([item(number, f"Item {number}") for number in range(10_000)])
     assert await shown.page.locator("details").count() == 200

@@ -68,6 +68,7 @@ async def test_policy_forbids_everything_else(show: Show) -> None:
     assert await shown.page.evaluate("() => getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show: Show, text: str) -> None:
     shown = await show(said(text))
@@ -88,6 +89,7 @@ async def test_search_results_are_set_as_a_list_of_texts(show: Show) -> None:
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_long_text_is_whole_in_the_panel_and_short_in_the_tree(show: Show) -> None:
     text = "All the tides. 潮汐 " * 6000
     messages = [{"type": "ai", "content": text, "tool_calls": []}]
@@ -115,6 +117,7 @@ async def test_slider_shows_exactly_the_nodes_of_each_frame(show: Show) -> None:
         await shown.press("ArrowRight")
 
 
+@pytest.mark.thorough
 async def test_panel_has_the_figures_of_each_frame(show: Show) -> None:
     picture = grown(40)
     shown = await show(picture)
@@ -175,6 +178,7 @@ async def test_panel_tells_all_that_is_known_of_a_node(show: Show) -> None:
     assert "model calls 4, total tokens 1,500, seconds 2.5" in await panel.inner_text()
 
 
+@pytest.mark.thorough
 async def test_messages_are_listed_with_their_calls(show: Show) -> None:
     shown = await show(small())
     await shown.click("0.0")
@@ -185,6 +189,7 @@ async def test_messages_are_listed_with_their_calls(show: Show) -> None:
     ]
 
 
+@pytest.mark.thorough
 async def test_folding_hides_what_lies_below(show: Show) -> None:
     shown = await show(small())
     await shown.page.focus("#tree")
@@ -221,6 +226,7 @@ async def test_selecting_unfolds_the_way(show: Show) -> None:
     assert len(await shown.visible()) == 4
 
 
+@pytest.mark.thorough
 async def test_arrow_keys_walk_the_tree(show: Show) -> None:
     shown = await show(small())
     for _ in range(12):
@@ -245,6 +251,7 @@ async def test_focus_can_be_seen(show: Show) -> None:
     assert await shown.page.evaluate(stroke) != before
 
 
+@pytest.mark.thorough
 async def test_assistive_technology_is_told_of_the_tree(show: Show) -> None:
     shown = await show(small())
     tree = shown.page.get_by_role("tree", name="Search tree")

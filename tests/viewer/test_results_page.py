@@ -96,6 +96,7 @@ async def ids(shown: Shown) -> list[str]:
     return await shown.page.locator("#rows tbody td.id").all_inner_texts()
 
 
+@pytest.mark.thorough
 async def test_wrong_answers_stand_first_and_any_column_sorts(show_results: ShowResults) -> None:
     shown = await show_results(picture(FOUR))
     assert await ids(shown) == ["d", "b", "c", "a"]
@@ -152,6 +153,7 @@ async def test_a_task_is_read_in_the_panel_and_by_its_address(show_results: Show
     assert shown.page.url.endswith("#task=c")
 
 
+@pytest.mark.thorough
 async def test_each_sentence_stands_with_what_it_rests_on(show_results: ShowResults) -> None:
     sentences = [
         {"text": "It is <b>round</b>.", "cites": ["1", "2"], "support": "full", "words": "the round moon"},
@@ -175,6 +177,7 @@ async def test_each_sentence_stands_with_what_it_rests_on(show_results: ShowResu
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "mark"), [("tree", "#tree .node[data-id='0']"), ("day", "table.day")])
 async def test_tree_and_day_open_as_pages_of_their_own(show_results: ShowResults, kind: str, mark: str) -> None:
     left = left_behind("b", **{kind: small() if kind == "tree" else day("</script><script>window.hacked = 1</script>")})
@@ -188,6 +191,7 @@ async def test_tree_and_day_open_as_pages_of_their_own(show_results: ShowResults
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResults) -> None:
     tasks = [
         task("same", cell(False), cell(False)),
@@ -213,6 +217,7 @@ async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResul
     )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show_results: ShowResults, text: str) -> None:
     one = task(text or "x", cell(False, answer=text, reason=text, error=text), question=text)
@@ -225,6 +230,7 @@ async def test_text_stays_text(show_results: ShowResults, text: str) -> None:
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_ten_thousand_tasks_need_few_rows(show_results: ShowResults) -> None:
     tasks = [task(str(number), cell(number % 3 > 0, calls=number)) for number in range(10_000)]
     left = {str(number): left_behind(str(number), reflections=[f"lesson {number}"]) for number in range(10_000)}
@@ -242,6 +248,7 @@ async def test_ten_thousand_tasks_need_few_rows(show_results: ShowResults) -> No
     assert await shown.page.inner_text("#shown") == "10 of 10,000 tasks"
 
 
+@pytest.mark.thorough
 async def test_a_narrow_window_shows_the_list_or_the_task(show_results: ShowResults) -> None:
     shown = await show_results(picture(FOUR), width=400)
     assert await shown.page.locator("#panel").is_hidden()

@@ -57,6 +57,7 @@ async def test_the_day_stands_in_rows_with_words_for_every_colour(show_day: Show
     assert shown.complaints == []
 
 
+@pytest.mark.thorough
 async def test_a_conversation_and_what_is_remembered_of_it(show_day: ShowDay) -> None:
     shown = await show_day(day())
     await shown.page.locator(".day .chip", has_text="talk 1").first.click()
@@ -68,6 +69,7 @@ async def test_a_conversation_and_what_is_remembered_of_it(show_day: ShowDay) ->
     assert await texts(shown, "#panel .terms tbody tr") == ["08:00 There is a party. 0.50 1.00 0.25 0.75"]
 
 
+@pytest.mark.thorough
 async def test_reflections_are_trees_down_to_what_was_heard(show_day: ShowDay) -> None:
     shown = await show_day(day())
     await shown.page.locator("#whose button", has_text="Ben").click()
@@ -84,6 +86,7 @@ async def test_reflections_are_trees_down_to_what_was_heard(show_day: ShowDay) -
     assert len(await texts(shown, "#memories tbody tr")) == 3
 
 
+@pytest.mark.thorough
 async def test_arrow_keys_walk_the_day(show_day: ShowDay) -> None:
     shown = await show_day(day())
     await shown.page.locator(".moment").first.focus()
@@ -106,6 +109,7 @@ async def test_arrow_keys_walk_the_day(show_day: ShowDay) -> None:
     assert await shown.page.locator(".moment[tabindex='0']").count() == 1
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show_day: ShowDay, text: str) -> None:
     shown = await show_day(day(text))

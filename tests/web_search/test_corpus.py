@@ -188,6 +188,7 @@ def test_bad_folders_are_refused_at_once(folder: Path, name: str, message: str) 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.thorough
 @pytest.mark.process  # a PDF is read in one
 def test_folder_of_broken_files_is_refused_by_the_search(tmp_path: Path) -> None:
     (tmp_path / "broken.pdf").write_bytes(b"%PDF")
@@ -209,6 +210,7 @@ def test_locked_index_is_reported_not_rebuilt(folder: Path, monkeypatch: pytest.
     assert urls(Corpus(folder), "zebra") == ["corpus:new.txt"]
 
 
+@pytest.mark.matrix(keep=5)
 @pytest.mark.parametrize(
     ("question", "source"),
     [

@@ -97,6 +97,7 @@ def test_pdf_names_the_page(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.process  # a PDF is read in one
 @pytest.mark.parametrize(
     ("name", "content", "reason"),

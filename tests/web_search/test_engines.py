@@ -118,6 +118,7 @@ async def test_search_that_takes_too_long_is_given_up() -> None:
         await local(None, timeout=1e-6)("reflection")
 
 
+@pytest.mark.thorough
 async def test_fifty_local_searches_at_once() -> None:
     first, *others = await asyncio.gather(*(local(None)("Why is reflection useful?") for _ in range(50)))
     assert first[0]["url"] == "corpus:reflection.md"

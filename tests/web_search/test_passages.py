@@ -2,6 +2,7 @@
 
 import pytest
 
+from reflective_agents.web_search.documents import PASSAGE_WORDS
 from reflective_agents.web_search.passages import LONGEST_PASSAGE, passages_of
 
 FACTS = {
@@ -29,6 +30,13 @@ def test_passages_are_short_whatever_the_text(part: str) -> None:
     for span in passages_of(text).best("needle", 100):
         assert 0 <= span.begin < span.end <= len(text)
         assert span.end - span.begin <= 2 * LONGEST_PASSAGE
+
+
+def test_passages_are_cut_between_sentences_at_about_so_many_words() -> None:
+    text = "The needle of this compass points to the north. " * 200
+    lengths = [len(text[span.begin : span.end].split()) for span in passages_of(text).best("needle", 100)]
+    assert all(length % 9 == 0 for length in lengths)
+    assert PASSAGE_WORDS < max(lengths) <= PASSAGE_WORDS * 1.25
 
 
 def test_a_query_is_plain_words() -> None:

@@ -101,6 +101,7 @@ async def odd_server() -> AsyncIterator[tuple[str, dict[str, web.Response]]]:
     await runner.cleanup()
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
@@ -128,6 +129,7 @@ async def test_odd_replies(
         await tavily(url, monkeypatch)("q")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("address", "message"),
     [

@@ -200,6 +200,7 @@ async def test_a_failed_run_leaves_nothing_in_the_form() -> None:
         parsed(result, Weather)
 
 
+@pytest.mark.thorough
 async def test_an_answer_outlives_the_next_question_that_fails_in_no_form() -> None:
     kept = builder_of("chain_of_thought").compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
@@ -210,6 +211,7 @@ async def test_an_answer_outlives_the_next_question_that_fails_in_no_form() -> N
     assert (result["answer"], result["structured_response"]) == ("It is cold.", None)
 
 
+@pytest.mark.thorough
 async def test_without_a_form_a_failed_run_is_not_parsed() -> None:
     result = await graph.ainvoke(ASK, context={"model": FakeChatModel(reply=lambda _: "")})
     assert result["structured_response"] == result["outcome"]

@@ -68,6 +68,7 @@ async def test_a_limit_of_the_run_holds() -> None:
         await compacted(FakeChatModel(reply=lambda _: "So."), max_total_tokens=100)
 
 
+@pytest.mark.thorough
 async def test_of_more_turns_than_the_calls_hold_the_oldest_are_extracted() -> None:
     many = [message.model_copy(update={"id": f"{number}-{message.id}"}) for number in range(60) for message in LONG]
     state: Any = {"messages": [*many, ASKED]}

@@ -1,10 +1,14 @@
 """A thread as a strategy is shown it: the question last, and the work of others as material."""
 
+import itertools
+import threading
+from collections import Counter
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
+from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.nodes.asking.thread import conversation, unanswered
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Request
@@ -104,3 +108,19 @@ async def test_every_strategy_answers_after_another(strategy: Strategy) -> None:
     result = await strategy.graph.ainvoke({"messages": [*ASK["messages"], other]}, context=context)
     assert [message.type for message in result["messages"]] == ["human", "ai", "ai"]
     assert result["answer"]
+
+
+async def test_thousands_of_messages_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_loop: Counter[bool] = Counter()
+    text: Any = vars(BaseMessage)["text"].fget
+
+    def counted(message: BaseMessage) -> Any:
+        on_loop[threading.current_thread() is threading.main_thread()] += 1
+        return text(message)
+
+    monkeypatch.setattr(BaseMessage, "text", property(counted))
+    turns = [(HumanMessage(f"{n} miles", id=f"u{n}"), AIMessage("So be it.", id=f"a{n}")) for n in range(1_000)]
+    asked: Any = {"messages": [*itertools.chain(*turns), HumanMessage("What?", id="question")]}
+    context: Any = {"model": "offline", "context_window": 8_192, "structured": "text"}
+    await graph.ainvoke(asked, context=context)
+    assert on_loop[False] > 10 * on_loop[True] > 0

@@ -144,6 +144,7 @@ PROGRAM = "So:\n```python\ndef double(n):\n    return 2 * n\n```"
 FILE = "CASES = [(1, 2), (3, 6)]\n\ndef test_small():\n    for n, twice in CASES:\n        assert double(n) == twice\n"
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.sandbox
 @pytest.mark.parametrize(
     ("tests", "score"),

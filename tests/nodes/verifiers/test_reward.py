@@ -92,6 +92,7 @@ async def test_a_process_reward_scores_the_last_step() -> None:
 FAULTS: list[RewardFault] = ["401", "500", "timeout", "reset", "truncated_json", "nan", "flood", "no_data"]
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.wire
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_is_no_verdict_and_tells_no_address(fault: RewardFault) -> None:
@@ -120,6 +121,7 @@ async def server() -> AsyncIterator[RewardServer]:
         yield running
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.wire
 @pytest.mark.parametrize("name", ["best_of_n", "trials", "chain_of_thought", "auto"])
 async def test_it_only_ranks_unless_there_is_a_threshold(name: str, server: RewardServer) -> None:

@@ -260,6 +260,7 @@ def shares(wide: float, deep: float, jobs: int = 60) -> list[float]:
     return found
 
 
+@pytest.mark.thorough
 def test_where_first_answers_are_better_it_goes_wide_and_where_critiques_help_deep() -> None:
     wide, deep = shares(wide=0.7, deep=0.2), shares(wide=0.2, deep=0.7)
     assert majority(sum(share > 0.5 for share in wide))
@@ -268,6 +269,7 @@ def test_where_first_answers_are_better_it_goes_wide_and_where_critiques_help_de
     assert sum(deep) / 30 < 0.3
 
 
+@pytest.mark.thorough
 def test_of_several_children_the_one_that_leads_to_better_answers_is_gone_into_most() -> None:
     jobs = [("0", "0.0", 0.5), ("0", "0.1", 0.5)]
     jobs += [("0.0", f"0.0.{i}", 0.25) for i in range(8)] + [("0.1", f"0.1.{i}", 0.75) for i in range(8)]
@@ -277,6 +279,7 @@ def test_of_several_children_the_one_that_leads_to_better_answers_is_gone_into_m
     assert found["1"] > 5 * found["0"]
 
 
+@pytest.mark.thorough
 def test_the_better_model_is_asked_more_often() -> None:
     better = []
     for seed in range(30):

@@ -173,6 +173,7 @@ def test_the_chance_of_success_is_that_of_independent_trajectories(size: int, de
     assert success(size, right, depth) == 1 - (1 - right**depth) ** size
 
 
+@pytest.mark.thorough
 def test_a_measured_share_of_successes_is_the_expected_one() -> None:
     """Of 4 trajectories of 2 steps, each right one time in three: 1 - (8/9)^4 of them succeed."""
 

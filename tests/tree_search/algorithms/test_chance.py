@@ -78,7 +78,7 @@ UNGUIDED = {
 """Searches that find as much in whatever order they look."""
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", GUIDED | UNGUIDED)
 def test_a_search_finds_what_was_computed_and_more_than_chance(name: str) -> None:
     case = (GUIDED | UNGUIDED)[name]

@@ -95,6 +95,7 @@ def test_draws_are_of_the_seed_and_follow_the_gumbel_distribution() -> None:
     assert variance == pytest.approx(math.pi**2 / 6, rel=0.15)
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6))
 def test_every_node_is_expanded_at_most_once_and_nothing_is_left_at_the_end(seed: int) -> None:
@@ -106,6 +107,7 @@ def test_every_node_is_expanded_at_most_once_and_nothing_is_left_at_the_end(seed
     assert gumbel.stats[ROOT]["closed"]
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6))
 def test_results_may_come_in_any_order_and_jobs_may_be_withdrawn(seed: int) -> None:

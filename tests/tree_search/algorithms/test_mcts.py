@@ -276,6 +276,7 @@ def grown(nodes: int, depth: int) -> Stats:
     return stats
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("simulate", [False, True])
 def test_what_a_step_looks_at_depends_on_the_depth_and_not_on_the_size_of_the_tree(simulate: bool) -> None:
     algorithm = Mcts(5, 1.0, simulate)

@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_and_audited(folder: Path) -> None:
     (conversation,) = read_locomo(folder / "locomo.mine.jsonl.gz", [folder / "locomo_corrections.mine.jsonl.gz"])
     first = conversation.turns[0]
@@ -87,6 +88,7 @@ def test_longmemeval_is_read_by_its_own_dates(longmemeval: Path) -> None:
     assert [one.evidence for one in conversation.questions] == [{conversation.turns[1]["id"]}]
 
 
+@pytest.mark.thorough
 def test_the_command_measures_longmemeval_through_the_users_file(
     longmemeval: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

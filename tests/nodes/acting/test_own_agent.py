@@ -28,7 +28,7 @@ from reflective_agents.testing.clock import virtually
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request, ToolUse
 
-pytestmark = pytest.mark.matrix(over="strategy")
+pytestmark = pytest.mark.matrix(over="strategy", keep=3)
 ACTORS = ("best_of_n", "trials", "reflection", "plan")
 every_actor = pytest.mark.parametrize("strategy", ACTORS)
 ASK: dict[str, Any] = {"messages": [("user", "How many people live in Paris?")]}
@@ -105,6 +105,7 @@ async def test_calls_of_an_agent_are_not_sent_beyond_the_limit(strategy: str, mo
     assert (result["outcome"]["status"], result["outcome"]["limit"]["name"]) == ("failed", "max_model_calls")
 
 
+@pytest.mark.matrix
 @every_actor
 @pytest.mark.parametrize("limit", [{"max_total_tokens": 4_000}, {"max_cost": 0.01, "prices": PRICES}])
 async def test_tokens_and_money_of_an_agent_stay_within_the_limit(strategy: str, limit: dict[str, Any]) -> None:
@@ -356,6 +357,7 @@ async def test_a_strategy_as_an_agent_is_charged_once(
     assert account.tokens == result["usage"]["total_tokens"]
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("virtual_seconds")
 @pytest.mark.parametrize(("name", "most"), [("max_total_tokens", 9_000), ("max_cost", 0.02), ("max_model_calls", 60)])
 def test_fifty_agents_at_once_overshoot_nothing_with_faults(name: str, most: float) -> None:

@@ -76,6 +76,7 @@ async def test_leaves_are_asked_for_a_short_answer_and_the_end_for_a_complete_on
     assert "by their numbers" not in last.last
 
 
+@pytest.mark.thorough
 async def test_what_was_found_is_cited_where_the_answer_is_phrased(tmp_path: Path) -> None:
     (tmp_path / "tom.md").write_text("# Tom\n\nTom reads six pages a day in a way of his own.\n")
     _, model = await run(nine_paths(), search="local", corpus=str(tmp_path), verify_sources=False)
@@ -92,6 +93,7 @@ async def test_a_question_inside_an_answer_is_quoted_where_it_is_phrased() -> No
     assert "<request>" not in model.calls[-1].last
 
 
+@pytest.mark.thorough
 async def test_without_a_call_left_the_best_of_the_winners_is_the_answer() -> None:
     phrased = set()
     for limit in (36, 37, 38, 39):
@@ -102,6 +104,7 @@ async def test_without_a_call_left_the_best_of_the_winners_is_the_answer() -> No
     assert phrased == {True, False}
 
 
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize(
     "phrase",
     [

@@ -257,6 +257,7 @@ async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_th
     }
 
 
+@pytest.mark.thorough
 async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> None:
     def chatty(request: Request) -> Reply:
         return keeper(request) if request.schema else f"Trams, trams, trams: answer {len(request.messages[-1].text)}!"
@@ -305,6 +306,7 @@ async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> No
     assert len(insights) == 2
 
 
+@pytest.mark.thorough
 async def test_one_insight_is_enough_and_one_question_too(clock: Clock) -> None:
     talk = Talk(keeper, reflect_at=1000)
     for number in range(31):

@@ -61,6 +61,7 @@ def sums(values: Any) -> dict[str, tuple[int, float]]:
     return {key: (stat["visits"], stat["total"]) for key, stat in values["stats"].items()}
 
 
+@pytest.mark.matrix(keep=2)
 @every_search
 async def test_a_pruned_node_is_never_expanded_again_nor_answered_with(strategy: str) -> None:
     thread = Thread(strategy)
@@ -92,6 +93,7 @@ async def test_the_log_tells_all_figures(strategy: str) -> None:
     assert len(drawn["frames"]) == len(after["log"])
 
 
+@pytest.mark.matrix(keep=2)
 @every_search
 async def test_an_ended_search_goes_on_when_more_is_asked_for(strategy: str) -> None:
     thread = Thread(strategy)
@@ -104,6 +106,7 @@ async def test_an_ended_search_goes_on_when_more_is_asked_for(strategy: str) -> 
     assert again["messages"][-1].text == again["answer"]
 
 
+@pytest.mark.matrix(keep=2)
 @every_search
 async def test_a_stopped_search_answers_with_the_tree_it_has_and_goes_on_when_more_is_asked_for(strategy: str) -> None:
     thread = Thread(strategy)
@@ -224,6 +227,7 @@ async def test_a_fork_from_before_an_order_leaves_it_out() -> None:
     assert [entry["node"] for entry in other["log"] if entry["kind"] in ("prune", "refused")] == ["0.1"]
 
 
+@pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -243,6 +247,7 @@ async def test_what_cannot_be_done_is_refused_at_once(wrong: Any, said: str) -> 
         wrong(values)
 
 
+@pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
     "orders",
     [
