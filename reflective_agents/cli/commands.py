@@ -1,4 +1,4 @@
-"""The commands of `reflect` that take no settings of a strategy. What one needs is loaded only when it is called."""
+"""The commands of `reflect` beside those that every strategy has. What one needs is loaded only when it is called."""
 
 import json
 from pathlib import Path

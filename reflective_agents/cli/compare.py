@@ -104,7 +104,8 @@ def _publication(comparison: Comparison, runs: Sequence[RunResults], command: st
     words = _words(comparison)
     sentence = f"{words[0].upper()}{words[1:]} Curves are of all tasks that a run has measured."
     caption = f"{command} ({datetime.now(UTC):%Y-%m-%d}). {sentence}"
-    return Publication(heads, turned, [run.name for run in runs], curves([run.results for run in runs]), caption)
+    drawn = curves([run.results for run in runs])
+    return Publication(heads, turned, [run.name for run in runs], drawn, caption)
 
 
 def _table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:

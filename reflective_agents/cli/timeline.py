@@ -40,7 +40,10 @@ class Timeline:
 
     def lines(self) -> list[list[str]]:
         """List the rows of the table; the cell is empty where an agent goes on with the same thing."""
-        return [[time, *(actions.get(agent, " ") for agent in self.agents)] for time, actions in self.rows.items()]
+        lines: list[list[str]] = []
+        for time, actions in self.rows.items():
+            lines.append([time, *(actions.get(agent, " ") for agent in self.agents)])
+        return lines
 
     def as_table(self, height: int) -> Table:
         """Show the latest rows as a table of at most `height` lines, if each row fits on one line."""

@@ -23,8 +23,10 @@ from reflective_agents.evals.compare import Comparison
 from reflective_agents.evals.datasets import load_dataset
 from reflective_agents.evals.results import RUN, Result, failed, why_failed
 from reflective_agents.evals.run import evaluate, spare_garbage_collection
+from reflective_agents.evals.runner import Runner, Words
 from reflective_agents.evals.summary import CONFIDENCE
-from reflective_agents.evals.tuning import Parts, Runner, Words, are_written, shipped, split, tune, write_prompts
+from reflective_agents.evals.tuned_prompts import are_written, shipped, write_prompts
+from reflective_agents.evals.tuning import Parts, split, tune
 from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from reflective_agents.evals.ledger import UNITS, Ledger
@@ -80,7 +81,7 @@ class Budget:
     def _begin(self, results: Iterable[Result]) -> None:
         """Count what earlier sessions of the evaluation have spent, also on tasks that they did not end."""
         assert self._ledger
-        usages = [usage for result in results for usage in usages_of(result)]
+        usages = list(chain.from_iterable(map(usages_of, results)))
         cost = round(NANO * sum(usage.get("cost", 0.0) for usage in usages))
         reported = {"budget_tokens": sum(usage["total_tokens"] for usage in usages), "max_total_cost": cost}
         written = self._ledger.total()

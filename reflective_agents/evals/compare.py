@@ -123,6 +123,9 @@ def _column(
 ) -> Column:
     correct = sum(bool(result["correct"]) for result in results)
     measured = [result for result in results if result["usage"]]
+    costs: dict[str, float] = {}
+    for cost in spent_on(measured):
+        costs[cost] = fmean(cost_of(result, cost) for result in measured)
     return {
         "run": name,
         "strategy": strategy,
@@ -130,7 +133,7 @@ def _column(
         "correct": correct,
         "accuracy": correct / len(results),
         "interval": wilson(correct, len(results)),
-        "cost": {cost: fmean(cost_of(result, cost) for result in measured) for cost in spent_on(measured)},
+        "cost": costs,
         "versus_first": _versus(results, first) if first is not None else None,
     }
 

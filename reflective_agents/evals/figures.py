@@ -71,7 +71,7 @@ def _write_table(file: Path, publication: Publication) -> list[Path]:
     _write_csv(file.with_suffix(".csv"), publication.caption, [columns, *rows])
     cells = list(map(_wrapped, (columns, *rows)))
     widths = list(map(_width, zip(*cells, strict=True)))
-    heights = [1 + max(cell.count("\n") for cell in row) for row in cells]
+    heights = list(map(_height, cells))
     tall = sum(heights) + len(heights) * 0.5
     width = max(sum(widths) * 0.085, 6)
     figure, axes = _empty(width, tall * 0.18, publication.caption, margin=(0.15, 0.1))
@@ -97,6 +97,11 @@ def _width(column: Sequence[str]) -> int:
     """Return the width of a column in characters, with a margin."""
     lines = "\n".join(column).split("\n")
     return max(map(len, lines)) + 2
+
+
+def _height(row: Sequence[str]) -> int:
+    """Return the height of a row in lines."""
+    return 1 + max(cell.count("\n") for cell in row)
 
 
 def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reflective_agents.evals.results import About, Result
+from reflective_agents.evals.results import About, Attempt, Result
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.run import NOTHING_SPENT
@@ -72,8 +72,12 @@ def _rows(run: Exported) -> Iterator[JsonObject]:
         row.update((f"score_{name}", score) for name, score in result["scores"].items())
         row["cached_calls"] = result.get("cached_calls", 0)
         row = _plain(row)
-        row["trials"] = [_plain({name: trial.get(name) for name in _ATTEMPT}) for trial in result["trials"]]
+        row["trials"] = list(map(_trial, result["trials"]))
         yield row
+
+
+def _trial(trial: Attempt) -> JsonObject:
+    return _plain({name: trial.get(name) for name in _ATTEMPT})
 
 
 def _plain(row: JsonMapping) -> JsonObject:

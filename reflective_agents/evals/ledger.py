@@ -40,7 +40,7 @@ class Ledger:
         with open(self._file, "rb", closefd=False) as stream:
             stream.seek(0)
             lines = [line for line in stream.read().split(b"\n") if line]
-        total = dict.fromkeys(UNITS, 0)
+        total: dict[str, int] = dict.fromkeys(UNITS, 0)
         self.unreadable = 0
         for line in lines:
             amounts = _amounts(line)

@@ -47,7 +47,9 @@ def page_of_runs(
     """
     by_task = list(map(_by_task, runs))
     ids = dict.fromkeys(chain.from_iterable(by_task))
-    tasks = [_listed([results.get(task) for results in by_task]) for task in ids]
+    tasks: list[TaskRow] = []
+    for task in ids:
+        tasks.append(_listed([results.get(task) for results in by_task]))
     picture = ResultsPicture(
         title=title,
         facts=words,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from statistics import fmean, median
 from typing import Literal
 
@@ -142,8 +143,12 @@ GRADED: tuple[Literal["model_calls", "total_tokens", "cost"], ...] = ("model_cal
 
 
 def _grading(results: Iterable[Result]) -> dict[str, float]:
-    usages = [result["grading"] for result in results if "grading" in result]
-    return {name: sum(float(usage[name]) for usage in usages) for name in GRADED} if usages else {}
+    total: dict[str, float] = {}
+    for result in results:
+        if "grading" in result:
+            for name in GRADED:
+                total[name] = total.get(name, 0.0) + result["grading"][name]
+    return total
 
 
 def _agreement(measured: Iterable[Result]) -> Agreement | None:
@@ -183,10 +188,10 @@ def _is_ungraded(result: Result) -> bool:
 
 
 def _scores(measured: Sequence[Result]) -> dict[str, float]:
-    names: dict[str, None] = {}
-    for result in measured:
-        names |= dict.fromkeys(result["scores"])
-    return {name: fmean(result["scores"].get(name, 0.0) for result in measured) for name in names}
+    scores: dict[str, float] = {}
+    for name in dict.fromkeys(chain.from_iterable(result["scores"] for result in measured)):
+        scores[name] = fmean(result["scores"].get(name, 0.0) for result in measured)
+    return scores
 
 
 def _cost(results: Iterable[Result]) -> dict[str, Spread]:

@@ -303,7 +303,10 @@ class MemoryStream:
         for text, vector, held in zip(texts, vectors, found, strict=True):
             hashes = frozenset(map(hashed, held))
             by_text[text] = MemoryQuery(vector, meaning, frozenset(words(text)), hashes, periods(text, now))
-        return [by_text[query] if isinstance(query, str) else MemoryQuery(_unit(query)) for query in queries]
+        prepared: list[MemoryQuery] = []
+        for query in queries:
+            prepared.append(by_text[query] if isinstance(query, str) else MemoryQuery(_unit(query)))
+        return prepared
 
     async def _found(self, query: Query) -> dict[str, float]:
         """Return what the store's own index finds for a text, and how well it fits."""

@@ -57,7 +57,7 @@ class WithVectorStore(BaseStore):
                     added[owner].append(Document(op.value["text"], id=op.key))
         for owner, documents in added.items():
             await self._of(owner).aadd_documents(documents)
-        results = await self._store.abatch(others) if others else []
+        results = [*await self._store.abatch(others)] if others else []
         for owner, ids in removed.items():
             await self._of(owner).adelete(ids)
         for number, search in searches.items():

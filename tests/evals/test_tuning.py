@@ -21,7 +21,10 @@ from reflective_agents.testing.script import Reply, Request
 pytest.importorskip("gepa")
 from gepa.core.adapter import EvaluationBatch
 
-from reflective_agents.evals.tuning import Adapter, Loop, Runner, shipped, split, tune, without_ends, write_prompts
+from reflective_agents.evals.gepa_adapter import Adapter, Loop
+from reflective_agents.evals.runner import Runner
+from reflective_agents.evals.tuned_prompts import shipped, without_ends, write_prompts
+from reflective_agents.evals.tuning import split, tune
 
 NAME = "chain_of_thought.SOLVE"
 TEXT = "Convert hours to minutes first. Then solve the task step by step."

@@ -204,7 +204,7 @@ def test_a_folder_of_prompts_that_were_tuned(kind: str, tmp_path: Path) -> None:
     folder.mkdir()
     put(kind, folder / f"{NAME}.txt", tmp_path / "secret.txt")
     pytest.importorskip("gepa")
-    from reflective_agents.evals.tuning import are_written
+    from reflective_agents.evals.tuned_prompts import are_written
 
     assert not are_written({NAME: "Look closely."}, folder)
 
