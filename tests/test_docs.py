@@ -77,6 +77,24 @@ def defined(file: str) -> set[str]:
     return named | {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
 
 
+def test_the_new_names_that_a_page_lists_are_there() -> None:
+    names = re.findall(r"^\| `.+` \| `(\w+\.[\w.]+)`", (DOCS / "names.md").read_text(), re.MULTILINE)
+    assert len(names) > 200
+    assert [name for name in names if not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Tell whether a name is a module's, or stands in the module, or the class of a module, that it begins with."""
+    path = ROOT / "reflective_agents" / name.replace(".", "/")
+    if path.is_dir() or path.with_name(f"{path.name}.py").is_file():
+        return True
+    for parent in path.parents[:2]:
+        for file in (parent / "__init__.py", parent.with_name(f"{parent.name}.py")):
+            if file.is_file() and re.search(rf"\b{path.name}\b", file.read_text()):
+                return True
+    return False
+
+
 def test_every_test_that_a_page_names_is_there() -> None:
     named = {named for page in PAGES for named in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text())}
     assert len(named) > 40

@@ -214,8 +214,8 @@ class ListedCalls(ChatSampling):
         messages: list[AIMessage] = []
         for reply in replies:
             messages += _one_per_call(reply)
-        steps = [self.read(message, i) for i, message in enumerate(messages)]
-        await follow(steps[: width * self.lists])
+        messages = messages[: width * self.lists]
+        await follow([self.read(message, i) for i, message in enumerate(messages)])
 
 
 def _one_per_call(reply: AIMessage) -> list[AIMessage]:
