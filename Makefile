@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # The rooms below the graphs.
 UNITS := $(addprefix tests/,environments memory models nodes state text tools tree_search web_search)
 
-# More workers than cores: tests wait for other processes, in test-all most. Each takes ten seconds to collect them all.
+# More workers than cores: tests wait for other processes, in test-all most. Each collects them all.
 test: $(VENV)/compiled.stamp ## Run the tests that protect a commit (ARGS="-k lats" runs some of them)
 	@$(BIN)/python -m pytest -n 3 -m "not thorough" $(ARGS)
 

@@ -165,7 +165,8 @@ def _leave_out_repeated_combinations(items: list[pytest.Item], config: pytest.Co
             tests[item.nodeid.partition("[")[0]].append(item)
     left_out: set[pytest.Item] = set()
     for cases in tests.values():
-        left_out |= {*cases} - _covering(cases, *cases[0].get_closest_marker("crossed").args)
+        marker = cases[0].get_closest_marker("crossed")
+        left_out |= {*cases} - _covering(cases, *(marker.args if marker else ()))
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
         items[:] = [item for item in items if item not in left_out]

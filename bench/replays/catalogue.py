@@ -46,6 +46,14 @@ SANDBOXED: dict[str, Replay] = {
 }
 """Those that run programs."""
 
+LONG = (
+    *("tot_game24_bfs", "tot_crosswords_dfs"),
+    *("lats_cot_mbpp_gpt35", "lats_cot_humaneval_gpt35", "lats_humaneval_gpt35_4tst", "lats_humaneval_gpt4_new"),
+    *("reflexion_hotpot_react_davinci003", "reflexion_hotpot_react_claude", "reflexion_hotpot_cot_davinci003"),
+    "react_hotpot_base_davinci003",
+)
+"""What takes more than ten seconds of processor time: `make test-all` leaves it to `make published`."""
+
 HEAD = """# Replays of recorded runs
 
 What real models said in the public logs of ReAct, Reflexion, Tree of Thoughts and LATS is replayed through the graphs,
@@ -54,7 +62,7 @@ the same lessons, after the same actions; it knows no other answer, and each rec
 figures say that the strategies, the parsers and the scoring do what the published runs did. They say nothing of how a
 model of today would answer.
 
-`python -m bench.replays` writes this page again, and `make test-all` checks each line of it. The records lie beside the
+`python -m bench.replays` writes this page, and `make test-all published` checks each line. The records lie beside the
 checkout, in `../shared/recorded`, or where the variable `RECORDED` says. Anyone can make them:
 
 ```console
@@ -124,7 +132,8 @@ def row(name: str, known: dict[str, Any], measured: Measured) -> str:
     ours = "; ".join(_written(value) for value in measured.figures.values())
     count = sum(map(len, measured.differences.values()))
     differs = f"[{count}](#{name})" if count else "none"
-    command = f'`make test-all ARGS="tests/replays -k {name}"`'
+    target = "published" if name in LONG else "test-all"
+    command = f'`make {target} ARGS="tests/replays -k {name}"`'
     return f"| {name} | {known['model']} | {theirs} | {ours} | {differs} | {command} |"
 
 

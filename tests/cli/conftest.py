@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from reflective_agents.cli.main import main
 from reflective_agents.cli.signals import ENDINGS
@@ -28,6 +30,14 @@ class Told:
 
 
 Reflect = Callable[..., Told]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_once() -> Iterator[None]:
+    """Share the commands among calls in this process: building them takes half of a call, and nothing changes them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,7 @@ def test_it_ends_with_its_client(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
-async def test_strategies_are_tools_that_tell_their_progress_and_go_on(tmp_path: Path) -> None:
+async def test_strategies_are_tools_that_tell_their_progress(tmp_path: Path) -> None:
     told: list[tuple[float, str]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -72,6 +72,13 @@ async def test_strategies_are_tools_that_tell_their_progress_and_go_on(tmp_path:
         wrong = await session.call_tool("chain_of_thought", {"question": "Why?", "settings": {"samples": 0}})
         assert wrong.isError
         assert "samples" in text(wrong) or "minimum" in text(wrong)
+
+
+@pytest.mark.thorough
+async def test_a_thread_goes_on_in_another_process(tmp_path: Path) -> None:
+    call = {"question": "What is reflexion?", "settings": OFFLINE, "thread": "tides"}
+    async with connected(tmp_path) as session:
+        await session.call_tool("chain_of_thought", call)
     async with connected(tmp_path) as session:
         again = await session.call_tool("chain_of_thought", {**call, "question": "What did I ask?"})
         assert not again.isError

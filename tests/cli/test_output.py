@@ -42,9 +42,8 @@ def drawn(progress: Progress, height: int = 24, width: int = 80) -> list[str]:
     return captured.get().splitlines()
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
+def test_clean() -> None:
+    for text, cleaned in [
         ("plain\n\ttext", "plain\n\ttext"),
         ("\x1b[31mred\x1b[0m", "red"),
         ("\x1b]0;title\x07after", "after"),
@@ -57,10 +56,8 @@ def drawn(progress: Progress, height: int = 24, width: int = 80) -> list[str]:
         ("family 👨‍👩‍👧 é 日本", "family 👨‍👩‍👧 é 日本"),
         ("[bold]no markup[/bold] :smile:", "[bold]no markup[/bold] :smile:"),
         ("lone \ud800", "lone "),
-    ],
-)
-def test_clean(text: str, cleaned: str) -> None:
-    assert clean(text) == cleaned
+    ]:
+        assert clean(text) == cleaned
 
 
 class Terminal(io.StringIO):

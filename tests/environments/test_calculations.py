@@ -1,15 +1,13 @@
 """Calculations as models write them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reflective_agents.environments.calculations import MAX_CHARACTERS, read_calculation
 
 
-@pytest.mark.parametrize(
-    ("action", "expression"),
-    [
+def test_a_calculation_is_read_whatever_is_beside_it() -> None:
+    for action, expression in [
         ("calculate: 8 - 2", "8 - 2"),
         ("Calculate: 8 (filling rate) - 2 (leaking rate) = 6 litres per minute", "8 - 2"),
         ("calculate: 8 litres per minute - 2 litres per minute", "8 - 2"),
@@ -38,15 +36,12 @@ from reflective_agents.environments.calculations import MAX_CHARACTERS, read_cal
         ("There are 30 - 12 = 18 girls.", "30 - 12"),
         ("So, Sara reads 20 * 2 = 40 pages on Tuesday.", "20 * 2"),
         ("calculate: Ben has 37 - 5 = 32 marbles", "37 - 5"),
-    ],
-)
-def test_a_calculation_is_read_whatever_is_beside_it(action: str, expression: str) -> None:
-    assert read_calculation(action) == (expression, "")
+    ]:
+        assert read_calculation(action) == (expression, "")
 
 
-@pytest.mark.parametrize(
-    ("action", "why"),
-    [
+def test_what_is_unknown_is_not_guessed() -> None:
+    for action, why in [
         ("calculate: 5 + Ben's marbles = 37", '"Ben\'s" is not a number.'),
         ("calculate: 2B + 5 = 37", "'B' is not a number."),
         ("calculate: 2 x + 5", "'x' is not a number."),
@@ -56,17 +51,14 @@ def test_a_calculation_is_read_whatever_is_beside_it(action: str, expression: st
         ("calculate: 5 (2 + 3)", "'5 (2 + 3)' is no arithmetic expression."),
         ("calculate: 1 / 0", "Division by zero is not possible."),
         ("calculate:", "'' is no arithmetic expression."),
-    ],
-)
-def test_what_is_unknown_is_not_guessed(action: str, why: str) -> None:
-    calculation = read_calculation(action)
-    assert calculation is not None
-    assert calculation.why == why
+    ]:
+        calculation = read_calculation(action)
+        assert calculation is not None
+        assert calculation.why == why
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
+def test_other_texts_are_no_calculation() -> None:
+    for action in [
         "",
         "96",
         "2026-05-01",
@@ -75,10 +67,8 @@ def test_what_is_unknown_is_not_guessed(action: str, why: str) -> None:
         "There are 30 - 12 = 12 girls.",
         "Search[3 + 4 = x]",
         "x = y",
-    ],
-)
-def test_other_texts_are_no_calculation(action: str) -> None:
-    assert read_calculation(action) is None
+    ]:
+        assert read_calculation(action) is None
 
 
 @given(st.text(alphabet="calculate: 12.5+-*/()=%xof,\n[]'’") | st.text(max_size=2 * MAX_CHARACTERS))

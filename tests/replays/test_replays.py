@@ -4,18 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.replays.catalogue import HEAD, PAGE, REPLAYS, SANDBOXED, TAIL, row, section
+from bench.replays.catalogue import HEAD, LONG, PAGE, REPLAYS, SANDBOXED, TAIL, row, section
 from bench.replays.measured import UNEXPLAINED
 from bench.replays.records import manifest
 
 SHORT = ("tot_text_votes",)
-LONG = (
-    *("tot_game24_bfs", "tot_crosswords_dfs"),
-    *("lats_cot_mbpp_gpt35", "lats_cot_humaneval_gpt35", "lats_humaneval_gpt35_4tst", "lats_humaneval_gpt4_new"),
-    *("reflexion_hotpot_react_davinci003", "reflexion_hotpot_react_claude", "reflexion_hotpot_cot_davinci003"),
-    "react_hotpot_base_davinci003",
-)
-"""What takes more than ten seconds of processor time."""
 """What takes a second. The others are left to `make test-all`."""
 
 

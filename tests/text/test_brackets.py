@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from reflective_agents.text.brackets import marks, read_line
 
 CERTAIN = [
@@ -92,21 +90,21 @@ CONTENT = [
 ]
 
 
-@pytest.mark.parametrize("text", CERTAIN)
-def test_behind_a_word_or_a_sentence_it_cites(text: str) -> None:
-    found = marks(text)
-    assert [mark.certain for mark in found] == [True] * len(found)
-    assert found
+def test_behind_a_word_or_a_sentence_it_cites() -> None:
+    for text in CERTAIN:
+        found = marks(text)
+        assert [mark.certain for mark in found] == [True] * len(found)
+        assert found
 
 
-@pytest.mark.parametrize("text", POSSIBLE)
-def test_where_both_are_possible_it_is_not_certain(text: str) -> None:
-    assert [mark.certain for mark in marks(text)] == [False]
+def test_where_both_are_possible_it_is_not_certain() -> None:
+    for text in POSSIBLE:
+        assert [mark.certain for mark in marks(text)] == [False]
 
 
-@pytest.mark.parametrize("text", CONTENT)
-def test_content_is_no_citation(text: str) -> None:
-    assert marks(text) == []
+def test_content_is_no_citation() -> None:
+    for text in CONTENT:
+        assert marks(text) == []
 
 
 def test_content_beside_content_is_none_either() -> None:
@@ -115,12 +113,12 @@ def test_content_beside_content_is_none_either() -> None:
         assert marks(text) == []
 
 
-@pytest.mark.parametrize("text", [*CERTAIN, *POSSIBLE, *CONTENT])
-def test_what_is_settled_of_a_line_stays_so_whatever_follows(text: str) -> None:
-    line = text.split("\n")[0]
-    whole = read_line(line)
-    for end in range(len(line) + 1):
-        part = read_line(line[:end])
-        for mark in part.marks:
-            assert mark.begin >= part.settled or mark in whole.marks
-        assert {mark for mark in whole.marks if mark.begin < part.settled} <= {*part.marks}
+def test_what_is_settled_of_a_line_stays_so_whatever_follows() -> None:
+    for text in [*CERTAIN, *POSSIBLE, *CONTENT]:
+        line = text.split("\n")[0]
+        whole = read_line(line)
+        for end in range(len(line) + 1):
+            part = read_line(line[:end])
+            for mark in part.marks:
+                assert mark.begin >= part.settled or mark in whole.marks
+            assert {mark for mark in whole.marks if mark.begin < part.settled} <= {*part.marks}

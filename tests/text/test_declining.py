@@ -40,9 +40,8 @@ def test_the_refusals_of_the_lists_are_recognised(name: str, count: int, missed:
     assert {answer for answer in refusals if not declines(answer)} == missed
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_declared_non_answer_declines() -> None:
+    for text in [
         NOTHING,
         f"{NOTHING}\n\nNot covered by what was found: lithium, pollution.",
         "I don’t know.",
@@ -89,15 +88,12 @@ def test_the_refusals_of_the_lists_are_recognised(name: str, count: int, missed:
         "I looked -  but I could not find it.",
         "I looked.\n  But I could not find it.",
         "I do not know J... I could not find him in the documents.",
-    ],
-)
-def test_a_declared_non_answer_declines(text: str) -> None:
-    assert declines(text)
+    ]:
+        assert declines(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_an_answer_does_not() -> None:
+    for text in [
         "",
         "42",
         "None",
@@ -143,10 +139,8 @@ def test_a_declared_non_answer_declines(text: str) -> None:
         "誰にもわかりません。",
         "아무도 모릅니다.",
         "I do not know of a better book than this one, " + "which tells the whole story from its beginning. " * 12,
-    ],
-)
-def test_an_answer_does_not(text: str) -> None:
-    assert not declines(text)
+    ]:
+        assert not declines(text)
 
 
 @pytest.mark.parametrize(

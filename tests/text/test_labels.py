@@ -63,9 +63,8 @@ def test_the_answer_that_a_text_names(text: str, answer: str | None) -> None:
     assert answer_in(text) == answer
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
+def test_a_judgement_is_the_word_of_the_last_line() -> None:
+    for text, word in [
         ("sure", "sure"),
         ("10 + 14 = 24\nsure", "sure"),
         ("**sure**", "sure"),
@@ -96,15 +95,12 @@ def test_the_answer_that_a_text_names(text: str, answer: str | None) -> None:
         ("**Impossible** (it cannot be)", "impossible"),
         ("likely - it may be", "likely"),
         ("not sure (it may be)", ""),
-    ],
-)
-def test_a_judgement_is_the_word_of_the_last_line(text: str, word: str) -> None:
-    assert last_word(text, ["sure", "likely", "impossible"]) == word
+    ]:
+        assert last_word(text, ["sure", "likely", "impossible"]) == word
 
 
-@pytest.mark.parametrize(
-    ("line", "proposal"),
-    [
+def test_markers_of_lists_are_stripped_and_numbers_are_not() -> None:
+    for line, proposal in [
         ("1. 4 + 9 = 13 (left: 10 13 13)", "4 + 9 = 13 (left: 10 13 13)"),
         ("2) h1. ocean", "h1. ocean"),
         ("(3) look", "look"),
@@ -120,15 +116,12 @@ def test_a_judgement_is_the_word_of_the_last_line(text: str, word: str) -> None:
         ("-3 + 4 = 1", "-3 + 4 = 1"),
         ("3.5 + 2", "3.5 + 2"),
         ("   ", ""),
-    ],
-)
-def test_markers_of_lists_are_stripped_and_numbers_are_not(line: str, proposal: str) -> None:
-    assert without_marker(line) == proposal
+    ]:
+        assert without_marker(line) == proposal
 
 
-@pytest.mark.parametrize(
-    ("line", "label", "value"),
-    [
+def test_the_label_of_a_line() -> None:
+    for line, label, value in [
         ("Action 12 : Search[x]", "action", "Search[x]"),
         ("**Action 5:** calculator[2]", "action", "calculator[2]"),
         ("### Action 2", "action", ""),
@@ -140,12 +133,10 @@ def test_markers_of_lists_are_stripped_and_numbers_are_not(line: str, proposal: 
         ("行动：search[北京]", "action", "search[北京]"),
         ("Beobachtung 3: x", "observation", "x"),
         ("ความคิด: x", "thought", "x"),
-    ],
-)
-def test_the_label_of_a_line(line: str, label: str, value: str) -> None:
-    found = label_of(line)
-    assert found is not None
-    assert (found[0], line[found[1] :].strip()) == (label, value)
+    ]:
+        found = label_of(line)
+        assert found is not None
+        assert (found[0], line[found[1] :].strip()) == (label, value)
 
 
 @pytest.mark.parametrize("line", ["Actionable: x", "The Action: was taken", "Action", "Action> x", "", "x: y"])
@@ -168,9 +159,8 @@ def test_no_text_raises_and_nothing_is_made_up(text: str) -> None:
     assert last_word(text, ["a"]) in ("", "a")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_a_fence_around_a_text_is_stripped_and_a_program_stays_one() -> None:
+    for text, value in [
         ("```\n42\n```", "42"),
         ("(0, 1]", "(0, 1]"),
         ("[0, 1)", "[0, 1)"),
@@ -181,7 +171,5 @@ def test_no_text_raises_and_nothing_is_made_up(text: str) -> None:
         ("```text", ""),
         ("```python\nx = 1\n```", "```python\nx = 1\n```"),
         ("so ```x``` says", "so ```x``` says"),
-    ],
-)
-def test_a_fence_around_a_text_is_stripped_and_a_program_stays_one(text: str, value: str) -> None:
-    assert bare(text) == value
+    ]:
+        assert bare(text) == value

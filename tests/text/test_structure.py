@@ -13,9 +13,8 @@ from reflective_agents.text.structure import objects, read_calls, read_object
 WANTED = {"critique": "It's fine, really.", "score": 0.5}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_one_object_in_many_forms() -> None:
+    for text in [
         '{"critique": "It\'s fine, really.", "score": 0.5}',
         '```json\n{"critique": "It\'s fine, really.", "score": 0.5}\n```',
         '```\n{"critique": "It\'s fine, really.", "score": 0.5}',
@@ -32,11 +31,9 @@ WANTED = {"critique": "It's fine, really.", "score": 0.5}
         '{critique: "It\'s fine, really.", score: 0.5}',
         "{“critique”: “It's fine, really.”, “score”: 0.5}",
         '[{"critique": "It\'s fine, really.", "score": 0.5}]',
-    ],
-)
-def test_one_object_in_many_forms(text: str) -> None:
-    found = read_object(text, ["critique", "score"], "Critique")
-    assert found == WANTED
+    ]:
+        found = read_object(text, ["critique", "score"], "Critique")
+        assert found == WANTED
 
 
 @pytest.mark.parametrize(
@@ -57,9 +54,8 @@ def test_values(text: str, value: object) -> None:
     assert read_object(text, ["critique"]) == {"critique": value}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_holds_no_such_object() -> None:
+    for text in [
         "It is fine.",
         "",
         '{"critique": "It is',
@@ -69,10 +65,8 @@ def test_values(text: str, value: object) -> None:
         '{"critique": {"type": "string"}}}}}',
         "[" * 100_000,
         '{"a":' * 10_000,
-    ],
-)
-def test_what_holds_no_such_object(text: str) -> None:
-    assert read_object(text, ["critique"], "Critique") is None
+    ]:
+        assert read_object(text, ["critique"], "Critique") is None
 
 
 def test_a_list_stands_for_the_only_field() -> None:

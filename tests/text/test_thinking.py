@@ -10,9 +10,8 @@ from reflective_agents.text import thinking
 from reflective_agents.text.thinking import ThoughtFilter, split_thought
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "thought"),
-    [
+def test_a_reply_is_split() -> None:
+    for text, said, thought in [
         ("<think>\nHm.\n</think>\n\nParis", "Paris", "Hm."),
         ("<THINKING>Hm.</THINKING>Paris", "Paris", "Hm."),
         ("<think>a</think><think>b</think>Paris", "Paris", "a\nb"),
@@ -24,10 +23,8 @@ from reflective_agents.text.thinking import ThoughtFilter, split_thought
         ("Paris", "Paris", ""),
         (" a < b ", " a < b ", ""),
         ("The tag `<think>` ends with `</think>`.", "The tag `<think>` ends with `</think>`.", ""),
-    ],
-)
-def test_a_reply_is_split(text: str, said: str, thought: str) -> None:
-    assert split_thought(text) == (said, thought)
+    ]:
+        assert split_thought(text) == (said, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "a", "\n", " ", "<", "`"])))
@@ -60,15 +57,17 @@ FORMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("tag", TAGS)
-@pytest.mark.parametrize("form", FORMS)
-def test_a_reply_is_the_same_wherever_it_is_cut(form: str, tag: str) -> None:
-    text = form.format(tag)
-    for first in range(len(text) + 1):
-        for second in range(first, len(text) + 1):
-            filtered = ThoughtFilter()
-            shown = "".join(map(filtered.feed, (text[:first], text[first:second], text[second:]))) + filtered.end()
-            assert (shown, filtered.thought) == split_thought(text)
+def test_a_reply_is_the_same_wherever_it_is_cut() -> None:
+    for tag in TAGS:
+        for form in FORMS:
+            text = form.format(tag)
+            for first in range(len(text) + 1):
+                for second in range(first, len(text) + 1):
+                    filtered = ThoughtFilter()
+                    shown = (
+                        "".join(map(filtered.feed, (text[:first], text[first:second], text[second:]))) + filtered.end()
+                    )
+                    assert (shown, filtered.thought) == split_thought(text)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thought>", "</reasoning>", "a", "\n", "<", "`"])), st.data())

@@ -33,10 +33,10 @@ async def output(code: str) -> str:
     return result.stdout.strip()
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_calls_are_refused_on_both_processors(name: str) -> None:
-    for machine, number in zip(("x86_64", "aarch64"), REFUSED[name], strict=True):
-        assert decide(machine, number) == "errno 1"
+def test_calls_are_refused_on_both_processors() -> None:
+    for name in sorted(REFUSED):
+        for machine, number in zip(("x86_64", "aarch64"), REFUSED[name], strict=True):
+            assert decide(machine, number) == "errno 1"
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -24,12 +24,12 @@ def test_the_passage_with_the_fact_is_found(language: str) -> None:
     assert fact.strip() in text[best.begin : best.end]
 
 
-@pytest.mark.parametrize("part", ["a", "\n", " ", ". ", "x\n \n", "word ", "一", '{"a": [1, 2]}, '])
-def test_passages_are_short_whatever_the_text(part: str) -> None:
-    text = part * 20_000 + "needle " + part * 20_000
-    for span in passages_of(text).best("needle", 100):
-        assert 0 <= span.begin < span.end <= len(text)
-        assert span.end - span.begin <= 2 * LONGEST_PASSAGE
+def test_passages_are_short_whatever_the_text() -> None:
+    for part in ["a", "\n", " ", ". ", "x\n \n", "word ", "一", '{"a": [1, 2]}, ']:
+        text = part * 20_000 + "needle " + part * 20_000
+        for span in passages_of(text).best("needle", 100):
+            assert 0 <= span.begin < span.end <= len(text)
+            assert span.end - span.begin <= 2 * LONGEST_PASSAGE
 
 
 def test_passages_are_cut_between_sentences_at_about_so_many_words() -> None:

@@ -65,9 +65,8 @@ def test_forms_of_a_step(text: str, thought: str, action: str, answer: str | Non
     assert (move["thought"], move["action"], move["answer"]) == (thought, action, answer)
 
 
-@pytest.mark.parametrize(
-    ("environment", "text", "action"),
-    [
+def test_an_action_needs_no_label_where_it_cannot_be_a_thought() -> None:
+    for environment, text, action in [
         ("arithmetic", "I need the rate.\ncalculate: 8 - 2", "calculate: 8 - 2"),
         ("arithmetic", "Thought 1: Calculate: 8 - 2 = 6", "Calculate: 8 - 2 = 6"),
         ("arithmetic", "The tank holds 120 litres.", ""),
@@ -79,10 +78,8 @@ def test_forms_of_a_step(text: str, thought: str, action: str, answer: str | Non
         ("crosswords", "A fruit.\nh1. apple", "h1. apple"),
         ("blocksworld", "It is clear.\npick up the red block", "pick up the red block"),
         ("programming", "It doubles x.", ""),
-    ],
-)
-def test_an_action_needs_no_label_where_it_cannot_be_a_thought(environment: str, text: str, action: str) -> None:
-    assert parse_step(text, environment=get_environment(environment))["action"] == action
+    ]:
+        assert parse_step(text, environment=get_environment(environment))["action"] == action
 
 
 @given(st.text())

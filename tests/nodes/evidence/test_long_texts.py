@@ -40,9 +40,8 @@ async def shown(*messages: AnyMessage, begins: bool = True) -> list[AnyMessage]:
     return seen
 
 
-@pytest.mark.parametrize(
-    ("message", "question"),
-    [
+def test_a_question_stands_at_an_edge() -> None:
+    for message, question in [
         (f"{QUESTION}\n\n{TEXT}", QUESTION),
         (f"{QUESTION}\n{TEXT}", QUESTION),
         (f"{TEXT}\n\nIn one word: {QUESTION} Thank you.", f"In one word: {QUESTION} Thank you."),
@@ -52,12 +51,10 @@ async def shown(*messages: AnyMessage, begins: bool = True) -> list[AnyMessage]:
         (TEXT, ""),
         (f"Chapter 1\n\n{TEXT}", ""),
         ("?" * 50_000, ""),
-    ],
-)
-def test_a_question_stands_at_an_edge(message: str, question: str) -> None:
-    found, text = split_question(message)
-    assert found == question
-    assert not question or question.split("\n")[0] not in text
+    ]:
+        found, text = split_question(message)
+        assert found == question
+        assert not question or question.split("\n")[0] not in text
 
 
 async def test_a_text_may_be_a_message_or_a_block_of_its_own() -> None:
