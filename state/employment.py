@@ -66,9 +66,17 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
 
 
 def can_demand_calls_of(strategy: str, settings: JsonMapping) -> bool:
-    """Tell whether each step of a worker can be made a call of the tools that its settings name."""
+    """Tell whether each step of a worker can be made a call of the tools that its settings name.
+
+    Of settings that do not go together it cannot: the run, which hands them on, says what is wrong with them.
+    """
     schema = settings_of(strategy)
-    return issubclass(schema, AskingContext) and schema.model_validate(settings).can_demand_calls
+    if not issubclass(schema, AskingContext):
+        return False
+    try:
+        return schema.model_validate(settings).can_demand_calls
+    except ValidationError:
+        return False
 
 
 def _plain(value: Any) -> Any:

@@ -43,8 +43,8 @@ _SAMPLING = ("top_p", "top_k", "presence_penalty", "frequency_penalty")
 """Parameters of sampling besides the temperature."""
 _DEFAULTS = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "parallel_tool_calls": True}
 """OpenAI's defaults, which ask for nothing."""
-_TOOL_USE = {"call_client_tool": False, "parallel_calls": True}
-"""The settings that say how a client's tools are called, as they are unless a request says otherwise."""
+_TOOL_USE = {"call_client_tool", "parallel_calls"}
+"""The settings that say how a client's tools are called."""
 _PARAMETERS = "model_parameters"
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
@@ -202,8 +202,8 @@ class ChatRequest(BaseModel):
         given = self._binding(schema) | self.settings
         plain = check_settings(schema, given)
         # A run that goes on has what it was given at its beginning, unless it is given anew.
-        goes_on = schema.model_fields.keys() & _TOOL_USE.keys() if self.tool_results() else ()
-        added: JsonObject = {name: _TOOL_USE[name] for name in goes_on}
+        goes_on = _TOOL_USE & schema.model_fields.keys() if self.tool_results() else ()
+        added: JsonObject = {name: getattr(schema.ambient(), name) for name in goes_on}
         parameters, ignored = JsonObject(), list[str]()
         for wish in self._wishes():
             if not _is_done(wish, plain):

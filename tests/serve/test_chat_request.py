@@ -186,6 +186,37 @@ def test_a_run_that_goes_on_has_to_call_a_tool_no_longer(fields: dict[str, Any])
     assert parse(request).context()["call_client_tool"] is False
 
 
+@pytest.mark.parametrize("variable", ["REFLECT_PARALLEL_CALLS", "REFLECT_CALL_CLIENT_TOOL"])
+def test_a_run_that_goes_on_calls_tools_as_the_operator_has_set(
+    variable: str, rule_file: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule_file(settings=["client_tools"])
+    name = variable.removeprefix("REFLECT_").lower()
+    value = name == "call_client_tool"
+    monkeypatch.setenv(variable, str(value))
+    monkeypatch.setattr(checks, "_check", policy().check)
+    result = {"role": "tool", "tool_call_id": "1", "content": "20"}
+    context = parse(body(model="react", messages=[HI, result], tools=TOOLS)).context()
+    assert context[name] is value
+    check_settings_of("react", {"context": context})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"model": "plan", "settings": {"worker_settings": {"environment": "game24"}}},
+        {
+            "model": "team",
+            "settings": {"roles": [{"name": "a", "instructions": "b", "settings": {"environment": "game24"}}]},
+        },
+    ],
+)
+def test_workers_with_other_actions_cannot_be_made_to_call_a_tool(fields: dict[str, Any]) -> None:
+    request = parse(body(tools=TOOLS, tool_choice="required", **fields))
+    assert "call_client_tool" not in request.context()
+    assert request.ignored == ["tool_choice"]
+
+
 ORDINARY = {
     "max_tokens": 100,
     "seed": 1,
