@@ -39,8 +39,8 @@ async def create_message(request: Request) -> Response:
 
 async def count_tokens(request: Request) -> Response:
     """Estimate the tokens of a conversation and its tools, as runs reserve them: rather too many than too few."""
-    # Only the request for an answer says how long that may be.
-    chat = parse({"max_tokens": 1, **await read_json(request)}).chat()
+    # How long an answer may be does not count.
+    chat = parse({**await read_json(request), "max_tokens": 1}).chat()
     schema_of(chat.strategy)
     messages = convert_to_messages(chat.question())
     return JSONResponse({"input_tokens": estimate_tokens(messages, {"tools": chat.tools})})

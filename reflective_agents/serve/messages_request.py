@@ -74,8 +74,9 @@ class Document(_Lenient):
     @property
     def text(self) -> str:
         """The document as a model is shown it."""
-        about = "\n".join(part for part in (self.title, self.context) if part)
-        return f"{about}\n{quoted('document', self.source.data)}\n".lstrip()
+        about = {"title": self.title, "context": self.context}
+        given = {name: text for name, text in about.items() if text}
+        return f"{quoted('document', self.source.data, **given)}\n"
 
 
 class ToolUse(_Lenient):
