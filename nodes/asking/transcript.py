@@ -5,6 +5,8 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -33,9 +35,15 @@ def _tag_pattern(tag: str) -> str:
 @cache
 def _like_a_tag() -> re.Pattern[str]:
     """Return the pattern of all tags; made when it is first used, since that takes a while."""
-    names = "|".join(map(_tag_pattern, TAGS))
+    # By first letters, so that most of what is no tag is passed at once: a client's document may be millions of "<".
+    firsts, names = "", list[str]()
+    for letter, tags in groupby(sorted(TAGS), key=itemgetter(0)):
+        rests = "|".join(_tag_pattern(tag[1:]) for tag in tags)
+        firsts += letter + chr(ord(letter) + _WIDE)
+        names.append(rf"{_tag_pattern(letter)}[{_UNSEEN}]*(?:{rests})")
+    name = rf"(?=[{firsts}])(?:{'|'.join(names)})"
     return re.compile(
-        rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*(?:{names})(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE
+        rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*{name}(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE
     )
 
 

@@ -1,6 +1,7 @@
 """Quotation: material cannot pose as instruction, roles cannot be confused."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,16 @@ def test_quoting_takes_time_in_proportion() -> None:
     # A pattern that looked back and forth over the blanks would take hours for this.
     assert len(quoted("observation", "<" + " " * 10**6)) > 10**6
     assert len(quoted("observation", "<o" + "\u200b" * 10**6)) > 10**6
+
+
+def test_signs_that_open_no_tag_are_passed_faster_than_tags() -> None:
+    def seconds(text: str) -> float:
+        start = time.process_time()
+        quoted("document", text)
+        return time.process_time() - start
+
+    signs, tags = "<" * 220_000, "</document>" * 20_000
+    assert min(seconds(signs) for _ in range(3)) < 2 * min(seconds(tags) for _ in range(3))
 
 
 def test_the_request_is_the_last_message_after_the_earlier_turns() -> None:
