@@ -42,9 +42,7 @@ def _like_a_tag() -> re.Pattern[str]:
         firsts += letter + chr(ord(letter) + _WIDE)
         names.append(rf"{_tag_pattern(letter)}[{_UNSEEN}]*(?:{rests})")
     name = rf"(?=[{firsts}])(?:{'|'.join(names)})"
-    return re.compile(
-        rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*{name}(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE
-    )
+    return re.compile(rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*{name}(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE)
 
 
 _CONVERSATION, _END_OF_CONVERSATION = "<conversation>\n", "\n</conversation>\n"
