@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, field_validator
 
 from reflective_agents.nodes.asking.transcript import quoted
 from reflective_agents.serve.chat_request import ChatRequest, Effort, refusal_of
@@ -110,11 +110,16 @@ class Thought(_Lenient):
 Block = Annotated[Text | Image | Document | ToolUse | ToolResult | Thought, Field(discriminator="type")]
 
 
+def _form(content: object) -> str:
+    return "text" if isinstance(content, str) else "blocks"
+
+
 class Message(_Lenient):
     """A message of the conversation."""
 
     role: Literal["user", "assistant"]
-    content: str | list[Block]
+    # Of blocks, what is wrong with a block is told, and not that they are no text.
+    content: Annotated[Annotated[str, Tag("text")] | Annotated[list[Block], Tag("blocks")], Discriminator(_form)]
 
     def as_chat(self) -> Iterator[JsonObject]:
         """Yield the messages that chat completions have for it: one for each result, then the rest."""

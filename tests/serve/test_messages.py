@@ -154,7 +154,7 @@ async def test_what_cannot_be_counted_is_an_error_of_the_protocol(
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools"),
         ({"mcp_servers": []}, "mcp_servers"),
         ({"messages": [{"role": "user", "content": [{"type": "document"}]}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": [PDF]}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": [PDF]}]}, "messages.0.content.blocks.0.document.source.type"),
         ({"messages": []}, "messages"),
         ({"temperature": 3}, "temperature"),
         ({"max_tokens": None}, "max_tokens"),
