@@ -116,7 +116,9 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
         return update | stop_solved("judge", accepted)
     if not left:
         return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
-    names, texts, tasks = list[str](), list[str](), list[Task]()
+    names: list[str] = []
+    texts: list[str] = []
+    tasks: list[Task] = []
     for number, task in enumerate(decided.tasks, 1 + len(reports_of(rounds))):
         names.append(task.to)
         texts.append(brief(task.task))

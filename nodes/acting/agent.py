@@ -250,9 +250,10 @@ def answer_reserve(step: Step[ReactContext], prompt: Sequence[BaseMessage]) -> L
     # The next action, and the answer after it, whose prompt is about as long.
     if step.meter.usage["total_tokens"] + 2 * needed > step.context.max_total_tokens:
         return step.meter.limit("max_total_tokens", 2 * needed)
-    price = 2 * price_of_call(step, needed)
-    if step.meter.nano_left is not None and price > step.meter.nano_left:
-        return step.meter.limit("max_cost", price / NANO)
+    if step.meter.nano_left is not None:
+        price = 2 * price_of_call(step, needed)
+        if price > step.meter.nano_left:
+            return step.meter.limit("max_cost", price / NANO)
     return None
 
 
@@ -262,9 +263,10 @@ def affordable_samples(step: Step[ReactContext], prompt: Sequence[BaseMessage]) 
     needed = estimate_tokens(prompt, {}) + context.max_answer_tokens
     tokens_left = context.max_total_tokens - step.meter.usage["total_tokens"]
     calls = min(step.meter.calls_left, tokens_left // needed)
-    price = price_of_call(step, needed)
-    if price and step.meter.nano_left is not None:
-        calls = min(calls, step.meter.nano_left // price)
+    if step.meter.nano_left is not None:
+        price = price_of_call(step, needed)
+        if price:
+            calls = min(calls, step.meter.nano_left // price)
     return max(min(context.step_samples, calls - context.answer_at_limit), 1)
 
 

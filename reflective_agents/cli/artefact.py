@@ -46,7 +46,7 @@ def replay(values: JsonMapping) -> Iterator[JsonObject]:
     for moment in values.get("day") or []:
         yield {"event": "act", **_part(moment, "time", "agent", "place", "doing")}
     if usage := values.get("usage"):
-        yield {"event": "begin", **_part(usage, *filter(usage.__contains__, COST))}
+        yield {"event": "begin", **{key: usage[key] for key in COST if key in usage}}
 
 
 def _part(record: JsonMapping, *keys: str) -> JsonObject:

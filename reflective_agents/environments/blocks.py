@@ -176,8 +176,8 @@ def check_facts(facts: Iterable[str]) -> set[str]:
     expected = {f"clear {block}" for block in blocks.difference(covered, held)}
     if not held:
         expected.add("handempty")
-    is_one_place_each = len(held) + len(lying) == len(blocks) and len(set(covered)) == len(covered)
-    if free != expected or len(held) > 1 or not is_one_place_each:
+    are_once = len(held) + len(lying) == len(blocks) and len(set(covered)) == len(covered)
+    if free != expected or len(held) > 1 or not are_once:
         raise Misuse("The facts contradict each other: each block lies in one place, and is clear if none is on it.")
     if not blocks.issuperset(covered) or _supported(on_table, towers) != set(lying):
         raise Misuse("The facts are of no state: each block stands, in the end, on the table.")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from operator import eq
 from typing import ClassVar, NamedTuple
 
 from reflective_agents.environments.base import Act, Environment, Example, Presets, State, Task, Transition, refuse
@@ -179,9 +178,15 @@ class Crosswords(Environment):
         if gold is None:
             return {}
         board = read_board(answer)
-        letter = sum(map(eq, board, gold)) / SIZE**2
-        word = sum(map(eq, words(board), words(gold))) / len(CLUES)
+        letter = _share_of_equal(board, gold)
+        word = _share_of_equal(words(board), words(gold))
         return {"letter": letter, "word": word, "game": float(letter == 1)}
+
+
+def _share_of_equal(found: Sequence[str], right: Sequence[str]) -> float:
+    # Strict: of a solution that is too short, a part would be scored without a word.
+    equal = [letters == solution for letters, solution in zip(found, right, strict=True)]
+    return sum(equal) / len(equal)
 
 
 def parse_entry(text: str) -> Entry | None:

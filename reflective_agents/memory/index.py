@@ -243,12 +243,11 @@ class Index:
         and of these the latest. A fact on an unknown topic may belong to the profile."""
         holding = self._columns["alive"] & (self._columns["kind"] == FACT) & np.isinf(self._until())
         rows = np.flatnonzero(holding)
-        ids, created, importance = (
-            self._columns["id"][rows],
-            self._columns["created"][rows],
-            self._columns["importance"][rows],
-        )
-        order = np.lexsort((ids, created, importance, self._columns["topic"][rows] != OTHER))[::-1]
+        ids = self._columns["id"][rows]
+        created = self._columns["created"][rows]
+        importance = self._columns["importance"][rows]
+        is_of_profile = self._columns["topic"][rows] != OTHER
+        order = np.lexsort((ids, created, importance, is_of_profile))[::-1]
         return _decoded(ids[order[:count]])
 
     def _of_kinds(self, kinds: Collection[Kind]) -> NDArray[np.bool_]:

@@ -137,9 +137,9 @@ class SteeringStep:
         elif "stop" in self._made:
             outcome = Outcome(status="exhausted", reason="a person has stopped the search")
         update = progress.update() | {"orders": [], "answer": None, "outcome": outcome}
-        last = state["messages"][-1]
-        if last.type == "ai" and last.id:
-            update["messages"] = [RemoveMessage(last.id)]
+        for last in state["messages"][-1:]:  # there may be none: a client can remove all
+            if last.type == "ai" and last.id:
+                update["messages"] = [RemoveMessage(last.id)]
         if self.raised:
             update["raised"] = self.raised
         return update

@@ -104,6 +104,11 @@ def test_every_text_is_a_board(text: str) -> None:
     assert all(0 <= figure <= 1 for figure in score.values())
 
 
+def test_a_solution_that_is_too_short_is_not_scored_in_part() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        Crosswords().score({**TASK, "gold": GOLD[:3]}, GOLD)
+
+
 def test_equivalent_actions() -> None:
     same = Crosswords().canonical
     assert same("H1.  Heart ") == same("h1 heart") == "h1. heart" != same("v1. heart")

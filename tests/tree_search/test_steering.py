@@ -4,8 +4,10 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -128,6 +130,16 @@ async def test_a_stop_calls_no_model_where_there_is_an_answer() -> None:
     calls = len(thread.model.calls)
     await thread.run(stop(before))
     assert len(thread.model.calls) == calls
+
+
+async def test_a_thread_whose_messages_a_client_has_removed_can_be_steered() -> None:
+    thread = Thread()
+    await thread.pause(3)
+    removed = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES)]}
+    await thread.graph.aupdate_state(thread.config, removed, as_node="expand")
+    stopped = await thread.run(stop(await thread.values()))
+    assert stopped["outcome"]["status"] == "exhausted"
+    assert [message.type for message in stopped["messages"]] == ["ai"]
 
 
 async def test_a_score_counts_for_all_above_as_if_the_judge_had_given_it() -> None:
