@@ -85,7 +85,7 @@ DEFECTS = {
         PACKAGE + "models/faults.py", "in (408, 409, 429)", "in (408, 409)", "tests/models/test_streams.py"
     ),
     "Game of 24: a number may be used twice": Defect(
-        PACKAGE + "environments/game24.py",
+        PACKAGE + "environments/game24_steps.py",
         "if step.left is not None and list(step.left) != left:",
         "if False:",
         "tests/environments/test_game24.py",
