@@ -31,7 +31,10 @@ async def watch(request: pytest.FixtureRequest, used_before: None) -> AsyncItera
     if not inspect.iscoroutinefunction(getattr(request, "function", None)):
         yield
         return
-    gc.freeze()  # what other tests have left is no stranger's: looking through it for garbage holds the loop as well
+    # What other tests have left is no stranger's: looking through it for garbage holds the loop as well, and so does a
+    # collection that is due for what they have made.
+    gc.freeze()
+    gc.collect()
     held: list[Held] = []
     async with LoopGuard(held.append, longest=LONGEST / 4, every=BEAT):
         yield
