@@ -31,6 +31,8 @@ CANCELLED = "cancelled"
 """The code of the refusal that says so of a run."""
 _RECONNECT = 0.5
 """Seconds between looks at a run whose stream has broken off."""
+_SILENCE = 30.0
+"""Seconds without a part of a run after which its server is asked whether it is over."""
 
 _MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
@@ -144,9 +146,10 @@ class ServerApi:
         position, error, ended, status = _StreamPosition(), "", False, ""
         while True:
             try:
-                async for part in self._client.runs.join_stream(
+                parts = self._client.runs.join_stream(
                     thread_id, run_id, headers=self._headers, last_event_id=position.last_event_id()
-                ):
+                )
+                async for part in _until_silence(parts):
                     if position.is_repeat(part):
                         continue
                     if part.event == "custom":
@@ -275,6 +278,20 @@ class ServerApi:
 
     async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
+
+
+async def _until_silence(parts: AsyncIterator[T]) -> AsyncIterator[T]:
+    """Yield the parts of a stream, until it ends or nothing comes for a while.
+
+    A run that was stopped may have told nobody that it is over, and Aegra would wait for that for ever.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(_SILENCE):
+                part = await anext(parts)
+        except (StopAsyncIteration, TimeoutError):
+            return
+        yield part
 
 
 class _StreamPosition:

@@ -145,3 +145,21 @@ async def test_a_stream_that_breaks_off_is_resumed() -> None:
         await whole(scope, receive, send)
 
     assert len(await parts_from(server)) == len(PARTS) + 1
+
+
+async def test_a_run_that_is_over_and_tells_nobody_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reflective_agents.serve.runs._SILENCE", 0.05)
+    whole = Dev()
+
+    async def server(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["path"].endswith("/stream"):
+            return await whole(scope, receive, send)
+        assert (await receive())["type"] == "http.request"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        assert (await receive())["type"] == "http.disconnect"
+        return None
+
+    (result,) = await asyncio.wait_for(parts_from(server), 20)
+    assert isinstance(result, Result)
+    assert result.status == "success"
