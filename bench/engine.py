@@ -23,6 +23,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, ask, tell
+from reflective_agents.tree_search.candidates import answer_key
 from reflective_agents.tree_search.tree_paths import ROOT, depth_of, parent_of, round_score
 
 SMALL = 100
@@ -60,6 +61,7 @@ class Grown:
         self.tree: Tree = {ROOT: root}
         self.stats: Stats = tell(SEARCH, {}, START, [Child(root, True)])
         self.log: list[LogEntry] = []
+        self.values: dict[str, str] = {}
 
     def expand(self, chance: random.Random) -> None:
         """Let the leaf that is selected have children."""
@@ -69,6 +71,9 @@ class Grown:
         told = tell(SEARCH, self.stats, job, kids)
         self.stats.update(told)
         self.tree.update({child.node["id"]: child.node for child in kids})
+        self.values.update(
+            {answer_key(child.node["messages"][0].text, "", unfounded=False): child.node["id"] for child in kids}
+        )
         figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in told.items()}
         added = [child.node["id"] for child in kids]
         self.log.append(LogEntry(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
@@ -130,7 +135,8 @@ async def _step(grown: Grown) -> float:
     context = LatsContext.model_validate({"model": FakeChatModel(reply=_terse), "search": "none", **limits})
     graph = builder.compile(checkpointer=InMemorySaver())
     await graph.ainvoke(QUESTION, THREAD, context=context, interrupt_after=["start"])
-    state = {"tree": grown.tree, "stats": grown.stats, "log": grown.log, "expansions": before, "best": ROOT}
+    grown_state = {"tree": grown.tree, "stats": grown.stats, "log": grown.log, "values": grown.values}
+    state = {**grown_state, "expansions": before, "best": ROOT}
     await graph.aupdate_state(THREAD, state, as_node="start")
     gc.collect()
     times, began = [], time.process_time()

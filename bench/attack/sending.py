@@ -151,10 +151,11 @@ async def items_without_end(target: Target) -> None:
 
 
 async def states_of_no_checkpoint(target: Target) -> None:
-    """Ask for the state at something that is no checkpoint, and for threads by what is no list."""
+    """Ask for the state at something that is no checkpoint, and for threads by what is no list, and no object."""
     thread = await target.honest_run()
-    odd = target.random.choice([*PARTS[:8], [1], {"checkpoint_id": [1]}])
-    await target.send("POST", f"/threads/{thread}/state/checkpoint", {"checkpoint": odd})
+    odd = target.random.choice([*PARTS[:8], [1]])
+    for checkpoint in (odd, {"checkpoint_id": [1]}):
+        await target.send("POST", f"/threads/{thread}/state/checkpoint", {"checkpoint": checkpoint})
     for path in ("/threads/search", "/threads/count"):
         for name in ("select", "metadata", "limit", "offset", "ids", "values"):
             await target.send("POST", path, {name: odd})

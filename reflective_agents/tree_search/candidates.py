@@ -22,8 +22,6 @@ from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
 VERIFIERS = "verifiers"
 """The term of a score that verifiers of the user's have given."""
-_ANSWER = "answer "
-"""How the keys of answers begin."""
 
 
 @dataclass
@@ -146,23 +144,7 @@ class Candidate:
 def answer_key(text: str, checked: str, *, unfounded: bool) -> str:
     """Return a key for an answer to an open question: the same text with the same sources has the same one."""
     content = "\0".join((" ".join(text.split()), checked, str(unfounded)))
-    return f"{_ANSWER}{sha256(content.encode(errors='surrogatepass')).hexdigest()[:16]}"
-
-
-def is_answer_key(key: str) -> bool:
-    """Tell whether a key is that of an answer."""
-    return key.startswith(_ANSWER)
-
-
-def keys_of_answers(tree: TreeView) -> dict[str, str]:
-    """Return the first node that gives each answer to an open question, by the answer's key."""
-    answers = [node for node in tree.values() if node["kind"] == "answer" and node["messages"]]
-    return {_key_of(node): node["id"] for node in reversed(answers)}
-
-
-def _key_of(node: TreeNode) -> str:
-    text = node["messages"][0].text
-    return answer_key(text, node.get("checked", ""), unfounded=node.get("unfounded", False))
+    return f"answer {sha256(content.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
