@@ -23,8 +23,8 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, ask, tell
-from reflective_agents.tree_search.candidates import answer_key
-from reflective_agents.tree_search.tree_paths import ROOT, depth_of, parent_of, round_score
+from reflective_agents.tree_search.candidates import Candidate, Grade
+from reflective_agents.tree_search.tree_paths import ROOT, depth_of, parent_of
 
 SMALL = 100
 WIDTH = 5
@@ -61,7 +61,6 @@ class Grown:
         self.tree: Tree = {ROOT: root}
         self.stats: Stats = tell(SEARCH, {}, START, [Child(root, True)])
         self.log: list[LogEntry] = []
-        self.values: dict[str, str] = {}
 
     def expand(self, chance: random.Random) -> None:
         """Let the leaf that is selected have children."""
@@ -71,9 +70,6 @@ class Grown:
         told = tell(SEARCH, self.stats, job, kids)
         self.stats.update(told)
         self.tree.update({child.node["id"]: child.node for child in kids})
-        self.values.update(
-            {answer_key(child.node["messages"][0].text, "", unfounded=False): child.node["id"] for child in kids}
-        )
         figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in told.items()}
         added = [child.node["id"] for child in kids]
         self.log.append(LogEntry(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
@@ -92,16 +88,10 @@ def _kids(place: str, scores: Sequence[float]) -> list[Child]:
 
 
 def _node(node_id: str, score: float) -> TreeNode:
-    return TreeNode(
-        id=node_id,
-        parent_id=parent_of(node_id),
-        depth=depth_of(node_id),
-        kind="answer",
-        messages=[AIMessage(f"answer {node_id}")],
-        critique="It could be better.",
-        score=round_score(score),
-        solved=False,
-    )
+    """Return the node of a judged answer."""
+    grade = Grade(score, "It could be better.")
+    answer = Candidate(0, [AIMessage(f"answer {node_id}")], answers=True, final=True, grade=grade)
+    return answer.as_node(node_id, parent_of(node_id))
 
 
 def _pure(grown: Grown) -> float:
@@ -135,8 +125,7 @@ async def _step(grown: Grown) -> float:
     context = LatsContext.model_validate({"model": FakeChatModel(reply=_terse), "search": "none", **limits})
     graph = builder.compile(checkpointer=InMemorySaver())
     await graph.ainvoke(QUESTION, THREAD, context=context, interrupt_after=["start"])
-    grown_state = {"tree": grown.tree, "stats": grown.stats, "log": grown.log, "values": grown.values}
-    state = {**grown_state, "expansions": before, "best": ROOT}
+    state = {"tree": grown.tree, "stats": grown.stats, "log": grown.log, "expansions": before, "best": ROOT}
     await graph.aupdate_state(THREAD, state, as_node="start")
     gc.collect()
     times, began = [], time.process_time()

@@ -345,10 +345,10 @@ class ExpansionJob:
     def _as_child(self, node: TreeNode, candidate: Candidate) -> Child:
         key = self._key(candidate)
         sibling_key = self._sibling_key(candidate)
-        is_open = not self.world.rewards  # an answer to an open question
-        names = (key, sibling_key) if candidate.grade else (key,) if is_open else ()
-        self.result.keys |= {name: node["id"] for name in names if name}
-        once = self.search.skip_known_states or is_open
+        if candidate.grade:
+            for name in filter(None, (key, sibling_key)):
+                self.result.keys[name] = node["id"]
+        once = self.search.skip_known_states or not self.world.rewards  # an answer to an open question
         first = self.node_by_state(key) if once and key else None
         is_known = first is not None and first["id"] != node["id"]
         return Child(node, self.search.may_be_expanded(node) and not is_known, sibling_key or key)

@@ -2,10 +2,12 @@
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from reflective_agents.nodes.step import Update
 from reflective_agents.state.tree import Lesson, LogEntry, NodeStats, SearchState, TreeNode, changes_of
 from reflective_agents.tree_search.base import Algorithm, overlay
+from reflective_agents.tree_search.candidates import keys_of_answers
 from reflective_agents.tree_search.tree_paths import path
 
 
@@ -42,8 +44,13 @@ class Progress:
 
     def node_by_state(self, key: str) -> TreeNode | None:
         """Return the first node in a state, by the state's key."""
-        node = self._keys.get(key) or self._state["values"].get(key)
+        node = self._keys.get(key) or self._state["values"].get(key) or self._answers.get(key)
         return self.tree.get(node) if node else None
+
+    @cached_property
+    def _answers(self) -> dict[str, str]:
+        """The first node of each answer in the state, by the keys that the nodes hold."""
+        return keys_of_answers(self._state["tree"])
 
     def remember(self, keys: Mapping[str, str]) -> None:
         """Remember the first node in each state, by the state's key."""
@@ -73,11 +80,12 @@ class Progress:
     def update(self) -> Update:
         """Return the update of the state."""
         changed_nodes = {key: self._changes(node) for key, node in self._nodes.items()}
+        first_by_state = {key: node for key, node in self._keys.items() if self.tree[node].get("key") != key}
         added: Update = {
             "tree": changed_nodes,
             "stats": changes_of(self._stats, self._state["stats"]),
             "log": self.log,
-            "values": self._keys,
+            "values": first_by_state,
             "lessons": self.lessons[len(self._state["lessons"]) :],
         }
         update: Update = {name: new for name, new in added.items() if new}
