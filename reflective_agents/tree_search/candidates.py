@@ -154,7 +154,7 @@ class Candidate:
 
 def keys_of_answers(tree: TreeView) -> dict[str, str]:
     """Return the first node that gives each answer to an open question, by the answer's key."""
-    return {node["key"]: name for name, node in reversed(tree.items()) if "key" in node}
+    return {node["key"]: name for name, node in reversed([*tree.items()]) if "key" in node}
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:
