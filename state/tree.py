@@ -57,8 +57,6 @@ class TreeNode(TypedDict):
     """Whether a person has set the score."""
     pruned: NotRequired[bool]
     """Whether a person has given up the node, and with it all below."""
-    key: NotRequired[str]
-    """What equal answers to an open question have in common."""
     hint: NotRequired[str]
     """What a person says to whoever goes on from here."""
 

@@ -1,7 +1,6 @@
 """Candidates of a tree search: a policy samples them, a world carries them out, a value grades them."""
 
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,6 +22,8 @@ from reflective_agents.tree_search.tree_paths import depth_of, round_score
 
 VERIFIERS = "verifiers"
 """The term of a score that verifiers of the user's have given."""
+_ANSWER = "answer "
+"""How the keys of answers begin."""
 
 
 @dataclass
@@ -113,15 +114,6 @@ class Candidate:
             done=done,
         )
 
-    @property
-    def key(self) -> str:
-        """The same for the same answer to an open question with the same sources; empty if this is no such answer."""
-        if not (self.answers and self.messages):
-            return ""
-        content = "\0".join((" ".join(self.messages[0].text.split()), self.checked, str(self.unfounded)))
-        digest = sha256(content.encode(errors="surrogatepass")).digest()
-        return urlsafe_b64encode(digest[:6]).decode()
-
     def as_node(self, node_id: str, parent_id: str | None, model: str = "") -> TreeNode:
         """Return the node of the tree that this candidate becomes; what is empty is left out."""
         node = TreeNode(
@@ -145,16 +137,21 @@ class Candidate:
             "done": self.done,
             "samples": self.samples if self.samples > 1 else 0,
             "model": model,
-            "key": self.key,
         }
         present = {key: value for key, value in optional.items() if value}
         reward = {} if self.reward is None else {"reward": self.reward}
         return graded(cast(TreeNode, {**node, **present, **reward}), self.grade)
 
 
-def keys_of_answers(tree: TreeView) -> dict[str, str]:
-    """Return the first node that gives each answer to an open question, by the answer's key."""
-    return {node["key"]: name for name, node in reversed([*tree.items()]) if "key" in node}
+def answer_key(text: str, checked: str, *, unfounded: bool) -> str:
+    """Return a key for an answer to an open question: the same text with the same sources has the same one."""
+    content = "\0".join((" ".join(text.split()), checked, str(unfounded)))
+    return f"{_ANSWER}{sha256(content.encode(errors='surrogatepass')).hexdigest()[:16]}"
+
+
+def is_answer_key(key: str) -> bool:
+    """Tell whether a key is that of an answer."""
+    return key.startswith(_ANSWER)
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:

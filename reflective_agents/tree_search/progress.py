@@ -7,7 +7,8 @@ from functools import cached_property
 from reflective_agents.nodes.step import Update
 from reflective_agents.state.tree import Lesson, LogEntry, NodeStats, SearchState, TreeNode, changes_of
 from reflective_agents.tree_search.base import Algorithm, overlay
-from reflective_agents.tree_search.candidates import keys_of_answers
+from reflective_agents.tree_search.candidates import is_answer_key
+from reflective_agents.tree_search.known_answers import known_answers
 from reflective_agents.tree_search.tree_paths import path
 
 
@@ -48,9 +49,8 @@ class Progress:
         return self.tree.get(node) if node else None
 
     @cached_property
-    def _answers(self) -> dict[str, str]:
-        """The first node of each answer in the state, by the keys that the nodes hold."""
-        return keys_of_answers(self._state["tree"])
+    def _answers(self) -> Mapping[str, str]:
+        return known_answers(self._state["run_id"]).first_nodes(self._state["tree"])
 
     def remember(self, keys: Mapping[str, str]) -> None:
         """Remember the first node in each state, by the state's key."""
@@ -80,7 +80,7 @@ class Progress:
     def update(self) -> Update:
         """Return the update of the state."""
         changed_nodes = {key: self._changes(node) for key, node in self._nodes.items()}
-        first_by_state = {key: node for key, node in self._keys.items() if self.tree[node].get("key") != key}
+        first_by_state = {key: node for key, node in self._keys.items() if not is_answer_key(key)}
         added: Update = {
             "tree": changed_nodes,
             "stats": changes_of(self._stats, self._state["stats"]),

@@ -29,6 +29,7 @@ from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.candidates import (
     Branch,
     Candidate,
+    answer_key,
     canonical_message,
     is_answer,
     trajectory_text,
@@ -135,9 +136,11 @@ class OpenWorld:
             candidate.unfounded = True
 
     def key(self, candidate: Candidate) -> str:
-        """Return that of an answer, which is worth the same in all branches. A step has none: its value depends on all
-        observations before it."""
-        return candidate.key
+        """Return a key for an answer: the same text with the same sources is worth the same in all branches. That of a
+        step is empty, for its value depends on all observations before it."""
+        if not candidate.answers:
+            return ""
+        return answer_key(candidate.messages[0].text, candidate.checked, unfounded=candidate.unfounded)
 
     def answer(self, node: TreeNode) -> str:
         """Return the text of the message."""
