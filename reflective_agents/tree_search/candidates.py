@@ -154,7 +154,12 @@ class Candidate:
 
 def keys_of_answers(tree: TreeView) -> dict[str, str]:
     """Return the first node that gives each answer to an open question, by the answer's key."""
-    return {node["key"]: name for name, node in reversed([*tree.items()]) if "key" in node}
+    keys: dict[str, str] = {}
+    for name, node in tree.items():
+        if node["kind"] == "answer" and node["messages"]:
+            # Nodes of an earlier release hold no key.
+            keys.setdefault(node.get("key") or Candidate.from_node(0, [node]).key, name)
+    return keys
 
 
 def graded(node: TreeNode, grade: Grade | None) -> TreeNode:

@@ -200,7 +200,10 @@ class SearchStep:
 
     def _existing_twin(self, job: Job, child: Child) -> Child:
         """Return the earlier child with the same state, where children are made one by one; else the child itself."""
-        twin = self.progress.node_by_state(child.key) if "arm" in job else None
+        if "arm" not in job:
+            return child
+        # An earlier release has stored children under other keys.
+        twin = self.progress.node_by_state(child.key) or self.progress.node_by_state(child.node.get("key", ""))
         if twin is None or parent_of(twin["id"]) != job["node"]:
             return child
         self.step.emit("merged", with_node=twin["id"])

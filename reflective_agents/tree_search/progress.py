@@ -49,13 +49,13 @@ class Progress:
 
     @cached_property
     def _answers(self) -> dict[str, str]:
-        """The first node of each answer in the state, by the keys that the nodes hold."""
+        """The first node of each answer in the state, by its key."""
         return keys_of_answers(self._state["tree"])
 
     def remember(self, keys: Mapping[str, str]) -> None:
-        """Remember the first node in each state, by the state's key."""
+        """Remember the first node in each state, by the state's key; not one that was merged into another."""
         for key, node in keys.items():
-            if not self.node_by_state(key):
+            if node in self.tree and not self.node_by_state(key):
                 self._keys[key] = node
 
     def paths(self, nodes: Sequence[str]) -> tuple[list[TreeNode], list[list[TreeNode]]]:
