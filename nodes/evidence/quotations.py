@@ -114,9 +114,10 @@ def _runs(words: Sequence[str], lacking: Collection[str]) -> list[str]:
 
 def stands_in(passages: Sequence[str], words: str) -> bool:
     """Tell whether quoted words stand in passages; case, blanks, punctuation and what was left out do not count."""
+    folded = [_letters(passage) for passage in passages]
     parts = [part for part in map(_letters, _OMISSION.split(words)) if part]
     for part in parts:
-        if not any(part in _letters(passage) for passage in passages):
+        if not any(part in passage for passage in folded):
             return False
     return bool(parts)
 

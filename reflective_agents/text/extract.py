@@ -93,7 +93,8 @@ def rank(passages: Iterable[Passage], words: Iterable[str]) -> list[Sentence]:
     titles = stems([" ".join(_content_words(passage.title)) for passage, _ in rows])
     counted = list(zip(contents, titles, strict=True))
     lengths = [float(content.total() + title.total()) for content, title in counted]
-    damped = [damping(length, fmean(lengths)) for length in lengths]
+    usual = fmean(lengths) if lengths else 0.0
+    damped = [damping(length, usual) for length in lengths]
     scores = [0.0] * len(rows)
     for stem in dict.fromkeys(chain.from_iterable(stems([*words]))):
         counts = [content[stem] + TITLE_WEIGHT * title[stem] for content, title in counted]

@@ -308,7 +308,8 @@ class ExpansionJob:
         if node and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
             terms = dict(node.get("terms", {}))
-            return Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
+            score = node["score"] if node.get("rescored") else terms.get("judge", node["score"])  # a person's holds
+            return Grade(score, node["critique"], node["solved"], terms)
         memo = memo_of(self.search.run_id)
         grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
         return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))

@@ -53,9 +53,9 @@ class Progress:
         return known_answers(self._state["run_id"]).first_nodes(self._state["tree"])
 
     def remember(self, keys: Mapping[str, str]) -> None:
-        """Remember the first node in each state, by the state's key."""
+        """Remember the first node in each state, by the state's key; not one that was merged into another."""
         for key, node in keys.items():
-            if not self.node_by_state(key):
+            if node in self.tree and not self.node_by_state(key):
                 self._keys[key] = node
 
     def paths(self, nodes: Sequence[str]) -> tuple[list[TreeNode], list[list[TreeNode]]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -55,10 +55,16 @@ async def _ask(engine: OwnSearch, query: str) -> Iterable[Result]:
         return await engine.ainvoke(query)
     # An object with an asynchronous `__call__` is no coroutine function itself; a partial of one is.
     awaits = inspect.iscoroutinefunction(engine) or inspect.iscoroutinefunction(getattr(engine, "__call__", None))  # noqa: B004
-    results = engine(query) if awaits else await asyncio.to_thread(engine, query)
+    results = engine(query) if awaits else await asyncio.to_thread(_call, engine, query)
     if isinstance(results, Awaitable):
         return await results
     return results
+
+
+def _call(engine: Function, query: str) -> Iterable[Result] | Awaitable[Iterable[Result]]:
+    """Call a function; what a generator finds is read here, since that is where it waits and may fail."""
+    results = engine(query)
+    return [*results] if isinstance(results, Iterator) else results
 
 
 def _source(result: Result, engine: str) -> SearchResult:
@@ -72,7 +78,7 @@ def _source(result: Result, engine: str) -> SearchResult:
     content, url = _first(data, _CONTENT), _first(data, _URL)
     if not url:
         # The same content has the same address in each run, so that it counts as one source.
-        digest = blake2b(content.encode(), digest_size=6).hexdigest()
+        digest = blake2b(content.encode(errors="surrogatepass"), digest_size=6).hexdigest()
         url = f"{engine}:{digest}"
     return SearchResult(title=_first(data, _TITLE) or url, url=url, content=content)
 

@@ -1,7 +1,9 @@
 """Search engines of one's own."""
 
+import asyncio
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -51,10 +53,37 @@ def broken(query: str) -> list[str]:
     raise ConnectionError("no network")
 
 
+def breaks_off(query: str) -> Iterator[str]:
+    yield f"{query}: 330 m"
+    raise ConnectionError("no network")
+
+
+async def test_a_generator_does_not_hold_the_event_loop() -> None:
+    ticking = threading.Event()
+
+    def waits(query: str) -> Iterator[str]:
+        assert ticking.wait(20), "nothing else runs meanwhile"
+        yield f"{query}: 330 m"
+
+    search = make_search(waits, None)
+    assert search
+    asyncio.get_running_loop().call_later(0.01, ticking.set)
+    [found] = await search("tower")
+    assert found["content"] == "tower: 330 m"
+
+
+async def test_a_text_that_cannot_be_stored_is_a_source_too() -> None:
+    search = make_search(lambda query: [f"{query}: 330 m \ud83d"], None)
+    assert search
+    [found] = await search("tower")
+    assert re.fullmatch(r"<lambda>:[0-9a-f]{12}", found["url"])
+
+
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
         (broken, "broken failed: ConnectionError: no network"),
+        (breaks_off, "breaks_off failed: ConnectionError: no network"),
         (lambda query: None, "returned NoneType, not a list"),
         (lambda query: "text", "returned str, not a list"),
         (lambda query: [], "Nothing was found"),

@@ -107,6 +107,18 @@ def test_quoted_words_are_looked_up_in_the_passage(words: str, stands: bool) -> 
     assert stands_in([PAGES["1"]], words) is stands
 
 
+def test_each_of_many_passages_is_read_once_however_many_pieces_are_quoted() -> None:
+    pieces = [f"piece {number} of it" for number in range(40)]
+
+    def seconds(count: int) -> float:
+        passages = [f"{count} {number} " + "the moon " * 200 for number in range(count)]
+        begin = time.process_time()
+        assert stands_in([*passages, " ".join(pieces)], " ... ".join(pieces))
+        return time.process_time() - begin
+
+    assert any(seconds(100 + attempt) < 10 * seconds(50 + attempt) for attempt in range(5))
+
+
 def test_an_answer_is_verified_whose_facts_are_all_supported() -> None:
     answer = "Good question! A ticket costs 6.40 crowns [1]."
     support = assessed(answer, check(1, "", "none", fact=False), check(2, "ticket to Orra costs 6.40 crowns"))
