@@ -169,7 +169,8 @@ async def test_what_comes_while_a_silent_run_is_asked_for_is_not_lost(monkeypatc
     monkeypatch.setattr("reflective_agents.serve.runs._SILENCE", 0.05)
     monkeypatch.setattr("reflective_agents.serve.runs.IN_AEGRA", True)
     events = ['event: custom\ndata: {"seq": 1}\nid: r_event_1\n\n']
-    last = ('event: error\ndata: {"error": "ModelFailed"}\nid: r_event_2\n\n', "event: end\ndata: {}\nid: r_event_3\n\n")
+    failed = 'event: error\ndata: {"error": "ModelFailed"}\nid: r_event_2\n\n'
+    last = (failed, "event: end\ndata: {}\nid: r_event_3\n\n")
 
     async def stream(after: int) -> AsyncIterator[str]:
         for event in events[after:]:
