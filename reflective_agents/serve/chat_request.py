@@ -246,12 +246,12 @@ class ChatRequest(BaseModel):
 
     def _wishes(self) -> "list[_Wish]":
         """Return what else the request asks for, other than OpenAI's defaults."""
-        max_tokens = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        length = "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
         thinking = _THINKING.get(self.reasoning_effort or "", self.reasoning_effort)
         uses_tools = bool(self.tools or self.tool_results())
         demands = uses_tools and self.tool_choice not in ("auto", "none")
         wishes = [
-            _Wish("max_tokens", "max_answer_tokens", max_tokens),
+            _Wish(length, "max_answer_tokens", getattr(self, length)),
             _Wish("seed", "seed", self.seed),
             _Wish("reasoning_effort", "thinking", thinking),
             _Wish("tool_choice", "call_client_tool", True if demands else None),
