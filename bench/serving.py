@@ -217,7 +217,7 @@ def measure(
         asyncio.run(load(site.addresses, body, warm, warm))  # all have loaded everything
         for number in loads:
             total, before = max(number, FEWEST if counted else 2), server.counters().calls
-            spent = site.spent(counted) if site.processes else None
+            spent = site.spent(counted)._replace(processor=site.processor()) if site.processes else None
             found, calls = asyncio.run(load(site.addresses, body, number, total))
             lost = server.counters().calls - before - calls
             alone.setdefault(number, found.a_minute)

@@ -22,7 +22,7 @@ async def serve() -> None:
     """Answer the client at stdin until it leaves."""
     server = mcp_server(strategy_names(), call)
     # Streams of their own: the library closes them with the connection, and the command still has to flush its output.
-    stdin = anyio.wrap_file(os.fdopen(os.dup(0), "r", encoding="utf-8"))
+    stdin = anyio.wrap_file(os.fdopen(os.dup(0), "r", encoding="utf-8", errors="replace"))
     stdout = anyio.wrap_file(os.fdopen(os.dup(1), "w", encoding="utf-8"))
     try:
         async with stdio_server(stdin, stdout) as (read, write):

@@ -8,6 +8,7 @@ Clients send many fields by themselves, so what a run can do without is never re
 not mention it: it is ignored by name. What a rule bounds or forbids, the gate refuses.
 """
 
+import re
 from collections.abc import Collection
 from functools import cached_property
 from itertools import takewhile
@@ -46,6 +47,8 @@ _DEFAULTS = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_pen
 _TOOL_USE = {"call_client_tool", "parallel_calls"}
 """The settings that say how a client's tools are called."""
 _PARAMETERS = "model_parameters"
+_THREAD = re.compile(r"[!-.0-~\xa1-\xff]([ -.0-~\xa0-\xff]*[!-.0-~\xa1-\xff])?")
+"""Names of threads: Aegra puts them into addresses and, as they are, into headers."""
 _THINKING = {"none": "off", "minimal": "low", "xhigh": "high", "max": "high"}
 """The efforts for which the setting `thinking` has another name."""
 
@@ -167,9 +170,17 @@ class ChatRequest(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     top_k: Annotated[int, Field(ge=0)] | None = None
     settings: JsonObject = Field(default_factory=dict)
-    # It goes into headers of the answer, and into addresses.
-    thread_id: str | None = Field(default=None, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]*$")
+    thread_id: str | None = Field(default=None, min_length=1, max_length=100)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
+
+    @field_validator("thread_id")
+    @classmethod
+    def _fits_addresses_and_headers(cls, name: str | None) -> str | None:
+        if name and not _THREAD.fullmatch(name):
+            raise ValueError(
+                "it is made of ASCII or Latin-1 characters, without a slash, and without blanks at its ends"
+            )
+        return name
 
     @property
     def strategy(self) -> str:
@@ -235,12 +246,12 @@ class ChatRequest(BaseModel):
 
     def _wishes(self) -> "list[_Wish]":
         """Return what else the request asks for, other than OpenAI's defaults."""
-        max_tokens = self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+        length = "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
         thinking = _THINKING.get(self.reasoning_effort or "", self.reasoning_effort)
         uses_tools = bool(self.tools or self.tool_results())
         demands = uses_tools and self.tool_choice not in ("auto", "none")
         wishes = [
-            _Wish("max_tokens", "max_answer_tokens", max_tokens),
+            _Wish(length, "max_answer_tokens", getattr(self, length)),
             _Wish("seed", "seed", self.seed),
             _Wish("reasoning_effort", "thinking", thinking),
             _Wish("tool_choice", "call_client_tool", True if demands else None),

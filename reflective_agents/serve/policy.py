@@ -35,6 +35,7 @@ Limit = Literal["max_model_calls", "max_total_tokens", "max_seconds", "max_cost"
 Spendable = Literal["max_model_calls", "max_total_tokens", "max_cost"]
 Sampling = Literal["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"]
 Ceiling = Annotated[float, Field(gt=0)]
+Bound = Annotated[float, Field(allow_inf_nan=False)]
 _AS_SETTINGS: Mapping[Limit, TypeAdapter[float]] = {
     name: TypeAdapter(Annotated[(field := Context.model_fields[name]).annotation, field])  # type: ignore[arg-type]
     for name in get_args(Limit)
@@ -59,7 +60,7 @@ class Policy(BaseModel):
     strategies: frozenset[str] | None = None
     models: tuple[str, ...] | None = None
     settings: frozenset[str] | None = None
-    sampling: Mapping[Sampling, tuple[float, float] | None] = Field(default_factory=dict)
+    sampling: Mapping[Sampling, tuple[Bound, Bound] | None] = Field(default_factory=dict)
     run: Mapping[Limit, Ceiling] = Field(default_factory=dict)
     day: Mapping[Spendable, Ceiling] = Field(default_factory=dict)
     runs_at_once: int | None = Field(default=None, ge=1)
@@ -69,6 +70,16 @@ class Policy(BaseModel):
     def _fit_the_settings(cls, run: Mapping[Limit, float]) -> Mapping[Limit, float]:
         """Refuse a ceiling that is no value of its setting: each run would fail with it."""
         return {name: _AS_SETTINGS[name].validate_python(most) for name, most in run.items()}
+
+    @field_validator("sampling")
+    @classmethod
+    def _leave_a_range(
+        cls, sampling: Mapping[Sampling, tuple[float, float] | None]
+    ) -> Mapping[Sampling, tuple[float, float] | None]:
+        for name, bounds in sampling.items():
+            if bounds and bounds[0] > bounds[1]:
+                raise ValueError(f"{name}: the first bound is the lower one; null forbids the parameter")
+        return sampling
 
     def offers(self, strategy: str) -> bool:
         """Tell whether clients may run a strategy."""

@@ -33,6 +33,8 @@ _RECONNECT = 0.5
 """Seconds between looks at a run whose stream has broken off."""
 _SILENCE = 30.0
 """Seconds without a part of a run after which its server is asked whether it is over."""
+_SILENCE_AFTER_END = 5.0
+"""The same for a run that is over: what is left of its parts is there already."""
 
 _MAX_REQUESTS = 20
 """Requests at a time: Aegra has 30 connections to its database, and fails a request that waits long for one."""
@@ -143,13 +145,13 @@ class ServerApi:
         Raises:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
-        position, error, ended, status = _StreamPosition(), "", False, ""
+        position, error, ended, is_whole, status = _StreamPosition(), "", False, False, ""
         while True:
             try:
                 parts = self._client.runs.join_stream(
                     thread_id, run_id, headers=self._headers, last_event_id=position.last_event_id()
                 )
-                async for part in _until_silence(parts):
+                async for part in _until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
                     if position.is_repeat(part):
                         continue
                     if part.event == "custom":
@@ -159,13 +161,13 @@ class ServerApi:
                     elif part.event == "error":
                         error = str((part.data or {}).get("error", ""))
                     elif part.event == "end":
-                        status = str((part.data or {}).get("status", ""))
+                        is_whole, status = True, str((part.data or {}).get("status", ""))
                 # Aegra tells at the end how the run has ended; of other ends its word comes before the deed.
                 if status != "success":
                     async with _request_slot():
                         status = (await self._client.runs.get(thread_id, run_id, headers=self._headers))["status"]
                 has_ended = status in ENDED
-                if has_ended and (ended or IN_AEGRA):
+                if has_ended and (ended or (IN_AEGRA and is_whole)):
                     yield await self._result(thread_id, run_id, status, error)
                     return
             # The server restarts, or the connection broke: the run may go on meanwhile.
@@ -176,7 +178,9 @@ class ServerApi:
                     raise as_refusal(refusal) from refusal
                 has_ended = False
             if has_ended:
-                ended = True  # `langgraph dev` may have left out the last parts: ask once more
+                # `langgraph dev` may have left out the last parts, and after a silence Aegra just then sends them: ask
+                # once more.
+                ended = True
             else:
                 await asyncio.sleep(_RECONNECT)
 
@@ -280,14 +284,14 @@ class ServerApi:
         await self.stop(thread_id, await creating)
 
 
-async def _until_silence(parts: AsyncIterator[T]) -> AsyncIterator[T]:
-    """Yield the parts of a stream, until it ends or nothing comes for a while.
+async def _until_silence(parts: AsyncIterator[T], silence: float) -> AsyncIterator[T]:
+    """Yield the parts of a stream, until it ends or nothing comes for so many seconds.
 
     A run that was stopped may have told nobody that it is over, and Aegra would wait for that for ever.
     """
     while True:
         try:
-            async with asyncio.timeout(_SILENCE):
+            async with asyncio.timeout(silence):
                 part = await anext(parts)
         except (StopAsyncIteration, TimeoutError):
             return

@@ -1,5 +1,6 @@
 """`reflect mcp`, as a desktop client starts it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -46,6 +47,22 @@ def test_it_ends_with_its_client(tmp_path: Path) -> None:
     environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}
     ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=100)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_line_that_is_no_text_ends_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "reflective_agents.cli", "mcp"]
+    environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    begin = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin
+        assert server.stdout
+        server.stdin.write(b"\xff\xfe\n" + json.dumps(begin).encode() + b"\n")
+        server.stdin.flush()
+        assert b'"method":"notifications/message"' in server.stdout.readline()
+        assert json.loads(server.stdout.readline())["id"] == 1
+        server.stdin.close()
+        assert server.wait(100) == 0
 
 
 async def test_strategies_are_tools_that_tell_their_progress(tmp_path: Path) -> None:

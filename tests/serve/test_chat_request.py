@@ -52,9 +52,16 @@ def test_a_model_is_a_strategy_and_its_model(model: str, strategy: str, context:
     assert (request.strategy, request.context()) == (strategy, context)
 
 
-@pytest.mark.parametrize("thread", ["x\n", "\t", "a\x00b", "x\x7f", ""])
-def test_a_thread_has_no_control_characters(thread: str) -> None:
+@pytest.mark.parametrize(
+    "thread", ["x\n", "\t", "a\x00b", "x\x7f", "", " x", "x ", "a/b", "\u4e2d", "\u2028", "a\x85b"]
+)
+def test_a_thread_has_a_name_that_addresses_and_headers_can_hold(thread: str) -> None:
     assert (refusal(thread_id=thread).status, refusal(thread_id=thread).param) == (400, "thread_id")
+
+
+@pytest.mark.parametrize("thread", ["x", "a b", "Gespr\u00e4ch 1", "a?b#c%2F", "x" * 100])
+def test_other_names_of_threads_are_taken(thread: str) -> None:
+    assert parse(body(thread_id=thread)).thread_id == thread
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])

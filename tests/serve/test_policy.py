@@ -237,6 +237,12 @@ def test_a_ceiling_that_no_run_could_have_is_refused_at_the_start(run: dict[str,
         Policy.model_validate({"run": run})
 
 
+@pytest.mark.parametrize("bounds", ["[1, 0]", "[0, Infinity]", "[NaN, 1]"])
+def test_bounds_that_are_no_range_are_refused_at_the_start(bounds: str) -> None:
+    with pytest.raises(ValidationError, match="sampling"):
+        Policy.model_validate_json(f'{{"sampling": {{"temperature": {bounds}}}}}')
+
+
 def test_a_ceiling_holds_for_a_strategy_with_a_higher_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_check", None)
     monkeypatch.setenv("REFLECT_MAX_MODEL_CALLS", "")

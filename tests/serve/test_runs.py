@@ -163,3 +163,33 @@ async def test_a_run_that_is_over_and_tells_nobody_is_not_waited_for(monkeypatch
     (result,) = await asyncio.wait_for(parts_from(server), 20)
     assert isinstance(result, Result)
     assert result.status == "success"
+
+
+async def test_what_comes_while_a_silent_run_is_asked_for_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reflective_agents.serve.runs._SILENCE", 0.05)
+    monkeypatch.setattr("reflective_agents.serve.runs.IN_AEGRA", True)
+    events = ['event: custom\ndata: {"seq": 1}\nid: r_event_1\n\n']
+    failed = 'event: error\ndata: {"error": "ModelFailed"}\nid: r_event_2\n\n'
+    last = (failed, "event: end\ndata: {}\nid: r_event_3\n\n")
+
+    async def stream(after: int) -> AsyncIterator[str]:
+        for event in events[after:]:
+            yield event
+        if events[-1] != last[-1]:
+            await asyncio.sleep(20)
+
+    async def server(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        name = request.url.path.rpartition("/")[2]
+        if name == "stream":
+            number = request.headers["last-event-id"].rpartition("_")[2]
+            parts = stream(max(int(number), 0))
+            return await StreamingResponse(parts, media_type="text/event-stream")(scope, receive, send)
+        if name != "join":
+            events.extend(last)
+        return await JSONResponse({"status": "error"})(scope, receive, send)
+
+    progress, result = await asyncio.wait_for(parts_from(server), 20)
+    assert progress == {"seq": 1}
+    assert isinstance(result, Result)
+    assert (result.status, result.error) == ("error", "ModelFailed")
