@@ -490,9 +490,15 @@ class Context(BaseSettings):
 
     @classmethod
     def merged(cls, own: Mapping[str, Any], chosen: Mapping[str, Any]) -> Self:
-        """Return the settings of a run of a graph with settings of its `own`; what the caller has `chosen` wins."""
-        merged = cls.model_validate({**own, **chosen})
-        merged._own = cls.model_validate(dict(own))
+        """Return the settings of a run of a graph with settings of its `own`; what the caller has `chosen` wins.
+
+        Of further parameters of requests each name is a choice of its own.
+        """
+        merged, operators = cls.model_validate({**own, **chosen}), cls.model_validate(dict(own))
+        if "model_parameters" in own and "model_parameters" in chosen:
+            parameters = {**operators.model_parameters, **merged.model_parameters}
+            merged = merged.model_copy(update={"model_parameters": parameters})
+        merged._own = operators
         return merged
 
     def defaults(self) -> "Context":

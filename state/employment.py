@@ -1,6 +1,7 @@
 """Settings of strategies that let other strategies work: which, and with what settings of their own."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
@@ -63,6 +64,12 @@ def validate_settings(strategy: str, settings: JsonObject) -> None:
         settings_of(strategy).model_validate(settings)
     except ValidationError as error:
         raise ValueError(f"{strategy} does not take that: {'; '.join(problems_of(error))}") from error
+
+
+def with_tools_of_client(strategy: str, settings: JsonMapping, tools: Sequence[JsonObject]) -> JsonObject:
+    """Return the settings of a worker, with the tools of a client that it takes over if it takes any."""
+    takes_them = bool(tools) and issubclass(settings_of(strategy), AskingContext)
+    return {"client_tools": tools, **settings} if takes_them else {**settings}
 
 
 def can_demand_calls_of(strategy: str, settings: JsonMapping) -> bool:

@@ -237,7 +237,9 @@ class AskingContext(Context):
     @model_validator(mode="after")
     def _act_in_one_place(self) -> Self:
         if self.client_tools and getattr(self, "environment", None) is not None:
-            raise ValueError("an environment has actions of its own: give client_tools or an environment")
+            raise ValueError(
+                "an environment has actions of its own: leave it out, or client_tools, the client's own tools"
+            )
         return self
 
 

@@ -54,7 +54,10 @@ def serve(host: str, port: int) -> None:
         if not os.environ.get("REDIS_URL"):
             os.environ["REDIS_URL"] = stack.enter_context(redis())
         sys.stderr.write(f"http://{host}:{port}/v1 for OpenAI's clients, /live to ask and to watch, /mcp for tools\n")
-        asyncio.run(_serve(host, port))
+        from uvicorn.loops.auto import auto_loop_factory
+
+        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+            runner.run(_serve(host, port))
 
 
 async def _serve(host: str, port: int) -> None:
@@ -68,10 +71,11 @@ async def _serve(host: str, port: int) -> None:
     import uvicorn
     from aegra_api.utils.setup_logging import setup_logging
 
-    from reflective_agents.serve import log
+    from reflective_agents.serve import connections, log
 
     setup_logging()
     log.configure()
+    connections.configure()
     from aegra_api.core.auth_middleware import get_auth_instance
     from aegra_api.main import app
 

@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -157,9 +157,6 @@ class Answering:
         reported: What earlier answers of the same turn have reported as spent.
     """
 
-    names: ClassVar[Mapping[str, str]] = {}
-    """What the protocol calls fields of chat completions, where it has names of its own."""
-
     def __init__(self, api: ServerApi, request: ChatRequest) -> None:
         self.request, self.results = request, request.tool_results()
         self.thread_id = request.thread_id or (thread_of(next(iter(self.results))) if self.results else str(uuid4()))
@@ -170,10 +167,8 @@ class Answering:
 
     def headers(self) -> dict[str, str]:
         """Return the headers of the answer: where the run happens, and what of the request it does not do."""
-        headers = {THREAD: quote(self.thread_id, safe=_PRINTABLE)}
-        if self.request.ignored:
-            headers[IGNORED] = ", ".join(self.names.get(name, name) for name in self.request.ignored)
-        return headers
+        ignored = self.request.ignored
+        return {THREAD: quote(self.thread_id, safe=_PRINTABLE)} | ({IGNORED: ", ".join(ignored)} if ignored else {})
 
     async def start(self) -> None:
         """Start the run, or go on with the one that has waited for results of the client's tools.

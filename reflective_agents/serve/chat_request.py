@@ -9,12 +9,12 @@ not mention it: it is ignored by name. What a rule bounds or forbids, the gate r
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from itertools import takewhile
 from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.refusals import Refused
@@ -172,6 +172,25 @@ class ChatRequest(BaseModel):
     settings: JsonObject = Field(default_factory=dict)
     thread_id: str | None = Field(default=None, min_length=1, max_length=100)
     on_disconnect: Literal["cancel", "continue"] = "cancel"
+    _names: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def of(cls, fields: JsonObject, names: Mapping[str, str]) -> Self:
+        """Return what a request of another protocol comes to.
+
+        Args:
+            fields: The fields of this one.
+            names: What the client calls those that it knows under another name.
+
+        Raises:
+            Refused: if a part of it cannot be done here.
+        """
+        try:
+            request = cls.model_validate(fields)
+        except ValidationError as error:
+            raise refusal_of(error) from error
+        request._names = names
+        return request
 
     @field_validator("thread_id")
     @classmethod
@@ -203,8 +222,11 @@ class ChatRequest(BaseModel):
 
     @property
     def ignored(self) -> list[str]:
-        """What the request asks for and the run does not do: the strategy cannot, or the operator decides it."""
-        return self._run.ignored
+        """What the request asks for and the run does not do: the strategy cannot, or the operator decides it.
+
+        Each by the name under which the client has sent it.
+        """
+        return [self._names.get(name, name) for name in self._run.ignored]
 
     @cached_property
     def _run(self) -> "_Run":
@@ -246,12 +268,13 @@ class ChatRequest(BaseModel):
 
     def _wishes(self) -> "list[_Wish]":
         """Return what else the request asks for, other than OpenAI's defaults."""
-        length = "max_tokens" if self.max_completion_tokens is None else "max_completion_tokens"
+        is_old = self.max_completion_tokens is None
+        max_tokens = self.max_tokens if is_old else self.max_completion_tokens
         thinking = _THINKING.get(self.reasoning_effort or "", self.reasoning_effort)
         uses_tools = bool(self.tools or self.tool_results())
         demands = uses_tools and self.tool_choice not in ("auto", "none")
         wishes = [
-            _Wish(length, "max_answer_tokens", getattr(self, length)),
+            _Wish("max_tokens" if is_old else "max_completion_tokens", "max_answer_tokens", max_tokens),
             _Wish("seed", "seed", self.seed),
             _Wish("reasoning_effort", "thinking", thinking),
             _Wish("tool_choice", "call_client_tool", True if demands else None),
@@ -363,11 +386,7 @@ def parse(body: JsonObject) -> ChatRequest:
     Raises:
         Refused: if a part of it cannot be done.
     """
-    fields = without_defaults(body, NO_EFFECT)
-    try:
-        return ChatRequest.model_validate(fields)
-    except ValidationError as error:
-        raise refusal_of(error) from error
+    return ChatRequest.of(without_defaults(body, NO_EFFECT), {})
 
 
 def without_defaults(body: JsonObject, no_effect: Collection[str]) -> JsonObject:
@@ -390,7 +409,7 @@ def refusal_of(error: ValidationError, prefix: str = "") -> Refused:
     first = error.errors(include_url=False)[0]
     # Of the alternatives of a field the location names the type, too.
     location = takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
-    name = (prefix + ".".join(map(str, location)))[:_MAX_NAME]
+    name = (prefix + ".".join(map(str, location))).removesuffix(".")[:_MAX_NAME]
     if first["type"] == "extra_forbidden":
         return Refused(f"there is no {name}{first.get('ctx', {}).get('hint', '')}", name, code="unknown_parameter")
     return Refused(f"{name}: {in_plain_words(first['msg'])}", name)

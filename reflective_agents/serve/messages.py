@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 from langchain_core.messages import convert_to_messages
@@ -29,19 +29,10 @@ _ERRORS = {
 }
 
 
-class MessageRun(Answering):
-    """The run behind a message."""
-
-    names: ClassVar[Mapping[str, str]] = {
-        "reasoning_effort": "thinking",
-        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
-    }
-
-
 async def create_message(request: Request) -> Response:
     """Answer a conversation with a strategy."""
     body = parse(await read_json(request))
-    run = MessageRun(ServerApi(request), body.chat())
+    run = Answering(ServerApi(request), body.chat())
     await run.start()
     return await respond(request, run, MessageForm(body.model, thinks=body.thinking.type != "disabled"))
 

@@ -241,10 +241,9 @@ class MessagesRequest(BaseModel):
             "settings": self.settings,
             "on_disconnect": self.on_disconnect,
         }
-        try:
-            return ChatRequest.model_validate(fields)
-        except ValidationError as error:
-            raise refusal_of(error) from error
+        effort = "output_config.effort" if self.output_config.effort else "thinking.budget_tokens"
+        names = {"parallel_tool_calls": "tool_choice.disable_parallel_tool_use", "reasoning_effort": effort}
+        return ChatRequest.of(fields, names)
 
 
 def _chat_tool(tool: JsonObject) -> JsonObject:

@@ -188,7 +188,13 @@ def _sampling_in(context: BaseModel, operators: BaseModel, name: str) -> Mapping
         return {"temperature": value}
     if name == "model_parameters":
         own = getattr(operators, name)
-        return {each: given for each, given in value.items() if each not in own}
+        # Those of the environment are sent whatever a caller gives.
+        sent_anyway = context.ambient().model_parameters if isinstance(context, Context) else {}
+        return {
+            each: given
+            for each, given in value.items()
+            if each not in sent_anyway and (each not in own or given != own[each])
+        }
     return {}
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph_sdk import schema as sdk
 from psycopg import OperationalError
@@ -182,8 +182,6 @@ class ResponseRun(Answering):
         api: The server, called as the client.
         body: The request.
     """
-
-    names: ClassVar[Mapping[str, str]] = {"max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort"}
 
     def __init__(self, api: ServerApi, body: ResponsesRequest) -> None:
         super().__init__(api, body.chat())

@@ -27,6 +27,8 @@ MOST_REFERENCES = 100
 _UNREADABLE = "message.output_text.logprobs"
 _OF_RESPONSES = ("msg_", "rs_", "fc_")
 _TEXTS = ("input_text", "output_text", "text", "refusal")
+_NAMES = {"max_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort"}
+"""What is called otherwise in chat completions."""
 
 
 class _Part(BaseModel):
@@ -267,10 +269,7 @@ class ResponsesRequest(BaseModel):
             "settings": self.settings,
             "on_disconnect": "continue" if self.background else self.on_disconnect,
         }
-        try:
-            return ChatRequest.model_validate(fields)
-        except ValidationError as error:
-            raise refusal_of(error) from error
+        return ChatRequest.of(fields, _NAMES)
 
     def _messages(self) -> Iterator[JsonObject]:
         called: set[str] = set()

@@ -12,6 +12,7 @@ from reflective_agents.state.employment import (
     StrategySettings,
     can_demand_calls_of,
     validate_settings,
+    with_tools_of_client,
 )
 from reflective_agents.state.families import AgentContext
 from reflective_agents.state.json_types import JsonObject
@@ -60,5 +61,6 @@ class PlanContext(AgentContext, CooperationContext):
     def _fit_the_worker(cls, settings: JsonObject | None, info: ValidationInfo) -> JsonObject | None:
         # Pydantic leaves out of `data` a worker that was refused.
         if settings and "worker" in info.data:
-            validate_settings(info.data["worker"], settings)
+            worker, tools = info.data["worker"], info.data.get("client_tools", ())
+            validate_settings(worker, with_tools_of_client(worker, settings, tools))
         return settings

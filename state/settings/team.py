@@ -22,6 +22,7 @@ from reflective_agents.state.employment import (
     StrategySettings,
     can_demand_calls_of,
     validate_settings,
+    with_tools_of_client,
 )
 from reflective_agents.state.own_tools import Tools
 from reflective_agents.state.policy import STRATEGY, TEXT
@@ -98,4 +99,7 @@ class TeamContext(CooperationContext):
             raise ValueError("each member needs a name of its own")
         if len(names) == 1 and info.data.get("shape") == "debate":
             raise ValueError("a debate needs at least two solvers")
+        if tools := info.data.get("client_tools"):
+            for role in roles or []:
+                validate_settings(role.strategy, with_tools_of_client(role.strategy, role.settings, tools))
         return roles

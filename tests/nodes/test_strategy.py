@@ -321,3 +321,17 @@ def test_its_settings_are_refused_where_they_have_no_effect() -> None:
 def test_a_tool_that_pauses_outside_of_a_graph_says_so() -> None:
     with pytest.raises(Misuse, match="checkpointer"):
         writer(critic="human").as_tool().invoke({"question": "Write about the sea."})
+
+
+def test_a_caller_changes_single_parameters_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = ReflectionContext
+    own = {"model_parameters": '{"top_p": 0.9, "service_tier": "flex"}', "max_rounds": 2}
+    merged = schema.merged(own, {"model_parameters": {"top_p": 0.5, "seed": 1}})
+    assert merged.model_parameters == {"top_p": 0.5, "service_tier": "flex", "seed": 1}
+    assert schema.merged(own, {"max_rounds": 1}).model_parameters == {"top_p": 0.9, "service_tier": "flex"}
+    # What only the operator sets is still his: it was not the caller who gave it.
+    monkeypatch.setattr(policy, "_check", lambda *_: None)
+    policy.check_caller(merged, merged.defaults)
+    given = schema.merged(own, {"model_parameters": {"service_tier": "priority"}})
+    with pytest.raises(OperatorOnly):
+        policy.check_caller(given, given.defaults)

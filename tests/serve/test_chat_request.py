@@ -208,20 +208,27 @@ def test_a_run_that_goes_on_calls_tools_as_the_operator_has_set(
     check_settings_of("react", {"context": context})
 
 
+IN_GAME = {"environment": "game24"}
+NESTED = {"worker_settings": IN_GAME}
+MEMBER = {"name": "a", "instructions": "b"}
+
+
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "param"),
     [
-        {"model": "plan", "settings": {"worker_settings": {"environment": "game24"}}},
-        {
-            "model": "team",
-            "settings": {"roles": [{"name": "a", "instructions": "b", "settings": {"environment": "game24"}}]},
-        },
+        ({"model": "plan", "settings": {"worker_settings": IN_GAME}}, "settings.worker_settings"),
+        ({"model": "team", "settings": {"roles": [{**MEMBER, "settings": IN_GAME}]}}, "settings.roles"),
+        (
+            {"model": "team", "settings": {"roles": [{**MEMBER, "strategy": "plan", "settings": NESTED}]}},
+            "settings.roles",
+        ),
     ],
 )
-def test_workers_with_other_actions_cannot_be_made_to_call_a_tool(fields: dict[str, Any]) -> None:
-    request = parse(body(tools=TOOLS, tool_choice="required", **fields))
-    assert "call_client_tool" not in request.context()
-    assert request.ignored == ["tool_choice"]
+def test_tools_of_a_client_and_workers_in_an_environment_do_not_go_together(fields: dict[str, Any], param: str) -> None:
+    refused = refusal(tools=TOOLS, **fields)
+    assert (refused.status, refused.param) == (400, param)
+    assert "pydantic" not in str(refused)
+    assert parse(body(**fields)).context() == fields["settings"]
 
 
 ORDINARY = {

@@ -6,9 +6,11 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from reflective_agents.serve import chat_request
 from reflective_agents.serve.answering import Reply
 from reflective_agents.serve.messages import MessageForm, routes
 from reflective_agents.serve.messages_request import parse
+from reflective_agents.serve.policy import Policy
 from reflective_agents.serve.refusals import Refused
 
 USAGE = {"input_tokens": 3, "output_tokens": 4, "model_calls": 2, "cost": 0.5}
@@ -164,3 +166,20 @@ def test_what_cannot_be_done_is_refused_by_name(fields: dict[str, Any], param: s
     with pytest.raises(Refused) as refused:
         parse(body(**fields)).chat()
     assert (refused.value.param or "").startswith(param)
+
+
+@pytest.mark.parametrize(
+    ("effort", "name"),
+    [
+        ({"output_config": {"effort": "low"}}, "output_config.effort"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2_000}}, "thinking.budget_tokens"),
+    ],
+)
+def test_what_is_not_done_is_named_as_the_client_has_sent_it(
+    effort: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chat_request, "policy", lambda: Policy(settings=frozenset({"client_tools"})))
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+    tool = {"name": "weather", "input_schema": {"type": "object", "properties": {}}}
+    chat = parse(body(tools=[tool], tool_choice=choice, **effort)).chat()
+    assert chat.ignored == ["max_tokens", name, "tool_choice.disable_parallel_tool_use"]

@@ -1,5 +1,6 @@
 """What an operator allows."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,13 @@ def test_sampling_within_its_bounds_passes(context: Context) -> None:
 def test_sampling_beyond_its_bounds_is_refused(context: Context, reason: str) -> None:
     with pytest.raises(OperatorOnly, match=reason):
         SAMPLED.check(context, context.ambient())
+
+
+@pytest.mark.parametrize(("top_k", "is_allowed"), [(3, True), (5, True), (10, False)])
+def test_sampling_is_bounded_too_where_a_graph_has_its_own(top_k: int, is_allowed: bool) -> None:
+    context = LatsContext.merged({"model_parameters": {"top_k": 5}}, {"model_parameters": {"top_k": top_k}})
+    with nullcontext() if is_allowed else pytest.raises(OperatorOnly):
+        SAMPLED.check(context, context.defaults())
 
 
 def test_on_a_server_the_operators_parameters_hold_beside_a_clients(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from reflective_agents.serve import chat_request
 from reflective_agents.serve.answering import Reply
 from reflective_agents.serve.in_process import CallsItself
+from reflective_agents.serve.policy import Policy
 from reflective_agents.serve.refusals import NoAnswer, Refused
 from reflective_agents.serve.response_queries import ListQuery
 from reflective_agents.serve.response_records import MemoryRecords, ResponseRecord
@@ -175,6 +177,12 @@ def test_settings_are_those_of_chat_completions() -> None:
         "client_tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
         "thinking": "low",
     }
+
+
+def test_what_is_not_done_is_named_as_the_client_has_sent_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_request, "policy", lambda: Policy(settings=frozenset({"client_tools"})))
+    chat = parse(body(max_output_tokens=50, reasoning={"effort": "low"}, temperature=0.5)).chat()
+    assert chat.ignored == ["max_output_tokens", "reasoning.effort", "temperature"]
 
 
 def test_tools_of_a_namespace_are_called_by_their_own_names() -> None:
