@@ -130,6 +130,8 @@ class Context(BaseSettings):
     """What the strategy does, in a sentence."""
     use_when: ClassVar[str]
     """When to use it, after "use when"."""
+    judges: ClassVar[bool] = False
+    """Whether the strategy, or one that it employs, has a judge or a critic."""
     asks_in_one_step: ClassVar[bool] = False
     """Whether all that a run pays for is in one step of it."""
     renamed: ClassVar[dict[str, str]] = {}
@@ -396,11 +398,6 @@ class Context(BaseSettings):
     def remembers(self) -> bool:
         """Whether a run keeps something beyond its thread, in the graph's store."""
         return self.experience is not None
-
-    @property
-    def judges(self) -> bool:
-        """Whether the strategy, or one that it employs, has a judge or a critic."""
-        return not {"judge_model", "critic_model"}.isdisjoint(type(self).model_fields)
 
     @property
     def tries_several(self) -> bool:
