@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from reflective_agents import telemetry
+from reflective_agents.models.bills import Reservation
 from reflective_agents.models.capabilities import (
     ModelCapabilities,
     address_of,
@@ -38,7 +39,7 @@ from reflective_agents.models.faults import (
     was_refused,
 )
 from reflective_agents.models.joining import as_reply, is_empty, joined
-from reflective_agents.models.meter import Meter, Reservation
+from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.refusals import is_too_long
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened

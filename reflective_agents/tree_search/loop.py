@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple, Self
 
-from reflective_agents.models.meter import Bill, billed
+from reflective_agents.models.bills import Bill, billed
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.families import TreeContext
