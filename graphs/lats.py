@@ -29,10 +29,12 @@ from reflective_agents.state.tree import Lesson, SearchState, TreeNode
 from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
+from reflective_agents.tree_search.chat_policies import ListedCalls
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.policies import ListedCalls, ListProposals, sampling_for
+from reflective_agents.tree_search.policies import sampling_for
+from reflective_agents.tree_search.task_policies import ListProposals
 from reflective_agents.tree_search.values import Judge, LabelJudge, Value, hope
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
