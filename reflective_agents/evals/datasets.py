@@ -14,7 +14,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reflective_agents.environments.base import Environment, Task, check_task
-from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
+from reflective_agents.evals.format_base import Format, Row, as_row
+from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.forks import CachedProperty
 
