@@ -55,6 +55,33 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
+def _before_run(thread: RunState) -> StateBefore:
+    """Return what a run that begins takes from its thread; what earlier runs have spent is not charged to it."""
+    return {"messages": thread.get("messages") or [], "texts": thread.get("texts") or {}}
+
+
+async def _run_within_context(
+    function: Callable[[S, Step[C]], Awaitable[Update]], step: Step[C], shown: S, thread: S, whole: S | None
+) -> Update:
+    """Run a node, again with a shorter conversation as long as the conversation is too long for the model.
+
+    Args:
+        function: The node.
+        step: Its step.
+        shown: The state as the node is shown it.
+        thread: The state with the texts as they are.
+        whole: The state of a run that begins.
+    """
+    left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
+    with use_prompts(step.context.prompts):
+        while True:
+            try:
+                within = await beside_loop(shown_within_context, shown, step, left, whole)
+                return await function(within, step)
+            except ConversationTooLong as error:
+                shown, left = await shortened(shown, step, error.most, left, thread)
+
+
 def node(
     schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
@@ -69,32 +96,20 @@ def node(
         async def run(state: S) -> Update:
             state = upgraded(state)
             stored: RunState = state  # what `get` returns, mypy knows of this only
-            compaction = stored.get("compaction")
             runtime = get_runtime(schema)
             context = own_settings(runtime.context, schema) or schema.ambient()
-            if begins:
-                before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
-                step = Step(context, before, runtime.stream_writer, compaction)
-            else:
+            if not begins:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
-                step = Step(context, state, runtime.stream_writer, compaction)
+            before = _before_run(stored) if begins else state
+            step = Step(context, before, runtime.stream_writer, stored.get("compaction"))
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
-                update: Update | None = None
                 state = await beside_loop(without_needless_summary, state, step)
                 thread = await beside_loop(in_order, state)
                 shown = await step.show_texts(thread)
-                whole = state if begins else None
-                left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
                 try:
-                    with use_prompts(step.context.prompts):
-                        while update is None:
-                            try:
-                                within = await beside_loop(shown_within_context, shown, step, left, whole)
-                                update = await function(within, step)
-                            except ConversationTooLong as error:
-                                shown, left = await shortened(shown, step, error.most, left, thread)
+                    update = await _run_within_context(function, step, shown, thread, state if begins else None)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
                 # All else goes on: an interrupt, a cancellation, an error in the user's code. What the node has cost so

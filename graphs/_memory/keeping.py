@@ -123,26 +123,30 @@ def _memories(
             supersedes=[memory["id"] for memory in _superseded(fact, known)],
         )
     for index, fact in enumerate(facts):
-        earlier = _superseded(fact, known)
-        if not earlier:
-            continue
-        importance = max(memory["importance"] for memory in earlier)
-        grounds: list[str] = []
-        for memory in earlier:
-            grounds += memory["evidence"]
-        for number, text in enumerate(fact.remains):
-            yield new_memory(
-                text,
-                created=0.0,
-                kind="fact",
-                importance=importance,
-                evidence=[*grounds, *evidence],
-                key=f"{key} {index} remains {number}",
-                conversation=conversation,
-                about=earlier[0].get("about", ""),
-                topic=earlier[0].get("topic"),
-                since=earlier[0].get("since", ""),
-            )
+        if earlier := _superseded(fact, known):
+            yield from _remains(fact, earlier, evidence, f"{key} {index} remains", conversation)
+
+
+def _remains(
+    fact: Fact, earlier: Sequence[Memory], evidence: Sequence[str], key: str, conversation: str
+) -> Iterator[Memory]:
+    """Make memories of what remains of the earlier facts that a fact ends in part."""
+    grounds: list[str] = []
+    for memory in earlier:
+        grounds += memory["evidence"]
+    for number, text in enumerate(fact.remains):
+        yield new_memory(
+            text,
+            created=0.0,
+            kind="fact",
+            importance=max(memory["importance"] for memory in earlier),
+            evidence=[*grounds, *evidence],
+            key=f"{key} {number}",
+            conversation=conversation,
+            about=earlier[0].get("about", ""),
+            topic=earlier[0].get("topic"),
+            since=earlier[0].get("since", ""),
+        )
 
 
 def _superseded(fact: Fact, known: Sequence[Memory]) -> list[Memory]:

@@ -145,12 +145,8 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
         question = f"{_question(earlier[-1])[0]} {question}"
     results = results_of(pieces)
-    passages = [
-        *_material([*filter(_is_long, earlier), material, *texts_of(pieces, "source")]),
-        *found_in(results),
-        *reported_in(reports),
-        *remembered_in(pieces),
-    ]
+    texts = [*filter(_is_long, earlier), material, *texts_of(pieces, "source")]
+    passages = [*_material(texts), *found_in(results), *reported_in(reports), *remembered_in(pieces)]
     draft = _current_answer(pieces[at:]) or last_text(pieces, "draft")
     if criticises:
         draft = reports[-1].text
