@@ -106,9 +106,9 @@ def text_of(result: Result, node: str) -> str:
 def beams(result: Result) -> list[list[str]]:
     """Return the beam of each level, as texts in order: those that were expanded, and the last."""
     levels: defaultdict[int, list[str]] = defaultdict(list)
-    for told in result["log"]:
-        if told["kind"] == "expand" and told["node"] != "0":
-            levels[told["node"].count(".")].append(text_of(result, told["node"]))
+    for entry in result["log"]:
+        if entry["kind"] == "expand" and entry["node"] != "0":
+            levels[entry["node"].count(".")].append(text_of(result, entry["node"]))
     last = [text_of(result, node) for node in result["stats"]["0"]["own"]["frontier"]]
     return [*(levels[level] for level in sorted(levels)), last]
 

@@ -254,8 +254,8 @@ class Items:
         return [cast(Item, row.value) if row else _of_old_lesson(memory) for row, memory in pairs]
 
     async def _events(self, ids: Iterable[str]) -> list[list[SearchItem]]:
-        asked: list[Op] = [SearchOp(self._of(item_id), limit=EVERYTHING, refresh_ttl=False) for item_id in ids]
-        return cast(list[list[SearchItem]], await self._store.abatch(asked)) if asked else []
+        searches: list[Op] = [SearchOp(self._of(item_id), limit=EVERYTHING, refresh_ttl=False) for item_id in ids]
+        return cast(list[list[SearchItem]], await self._store.abatch(searches)) if searches else []
 
 
 def _is_usable(item: Item) -> bool:

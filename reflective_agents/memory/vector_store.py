@@ -80,7 +80,7 @@ class WithVectorStore(BaseStore):
 def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:
     now = datetime.now(UTC)
     return [
-        SearchItem(namespace, document.id, {"text": document.page_content}, now, now, score=1 - place / len(found))
-        for place, document in enumerate(found)
+        SearchItem(namespace, document.id, {"text": document.page_content}, now, now, score=1 - rank / len(found))
+        for rank, document in enumerate(found)
         if document.id
     ]

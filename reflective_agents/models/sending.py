@@ -296,18 +296,18 @@ async def _streamed(
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and hand them on, up to the `longest` tokens that it may have."""
     chunks: list[AIMessageChunk] = []
-    room = Room(longest)
+    remaining = Room(longest)
     pieces = base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options)
     async with aclosing(pieces):  # type: ignore[type-var]
         async for piece in pieces:
-            chunk = room.take(with_thought_apart(as_reply(piece)))
+            chunk = remaining.take(with_thought_apart(as_reply(piece)))
             await listener.on_token(chunk.text)
             if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
                 return chunk
             if not (chunks and is_empty(chunk)):
                 chunks.append(chunk)
             _check_cancelled()
-            if room.is_used:
+            if remaining.is_used:
                 chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
                 break
     reply = await asyncio.to_thread(joined, chunks) if len(chunks) > MANY else joined(chunks)  # not on the loop
