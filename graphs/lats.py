@@ -32,10 +32,11 @@ from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, t
 from reflective_agents.tree_search.chat_policies import ListedCalls
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
+from reflective_agents.tree_search.label_values import LabelJudge, hope
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.policies import sampling_for
 from reflective_agents.tree_search.task_policies import ListProposals
-from reflective_agents.tree_search.values import Judge, LabelJudge, Value, hope
+from reflective_agents.tree_search.values import Judge, Value
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
 

@@ -38,7 +38,6 @@ from reflective_agents.nodes.acting.actions import (
 )
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
-    agent_prompt,
     answer_reserve,
     appraise,
     callable_tools,
@@ -46,10 +45,9 @@ from reflective_agents.nodes.acting.agent import (
     environment_of,
     give_answer,
     longest_answer_prompt,
-    repetitions,
     tools_of,
-    with_fewer_steps,
 )
+from reflective_agents.nodes.acting.agent_prompt import agent_prompt, repetitions, with_fewer_steps
 from reflective_agents.nodes.acting.client_tools import clients_own
 from reflective_agents.nodes.acting.react_text import held_answer, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import AnswerStream

@@ -15,7 +15,7 @@ from typing import Any
 from bench.replays.records import Record
 from reflective_agents.environments.game24 import Game24, Step, check_step, parse_step
 from reflective_agents.testing.script import Reply, Request, likely
-from reflective_agents.tree_search.values import grade_from_labels
+from reflective_agents.tree_search.label_values import grade_from_labels
 
 GAME = Game24()
 _LEFT = re.compile(r"Left: ((?:-?\d+(?:[./]\d+)?\b *)+)")

@@ -15,7 +15,7 @@ from bench.replays.thoughts import LIMITS, Key, Model, Result, marked, run_of, u
 from reflective_agents.environments.base import State, Task, Transition, refuse
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
-from reflective_agents.tree_search.values import grade_from_labels
+from reflective_agents.tree_search.label_values import grade_from_labels
 
 GAME = Game24()
 NOTHING = "(The log holds no proposals.)"

@@ -18,8 +18,9 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.text.joined import joined
 from reflective_agents.tools.run import with_call_ids
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_messages
+from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.conversation import history, refusals, siblings_note, sourcing, with_closing
+from reflective_agents.tree_search.lessons import lessons_messages
 from reflective_agents.tree_search.policy import Follow, Sampling
 
 

@@ -19,8 +19,9 @@ from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.actions import read_answer
 from reflective_agents.text.labels import without_marker
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_text
+from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.conversation import refusals, with_closing
+from reflective_agents.tree_search.lessons import lessons_text
 from reflective_agents.tree_search.policy import Follow, Sampling
 from reflective_agents.tree_search.worlds import TaskWorld
 
