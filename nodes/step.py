@@ -60,28 +60,6 @@ def _before_run(thread: RunState) -> StateBefore:
     return {"messages": thread.get("messages") or [], "texts": thread.get("texts") or {}}
 
 
-async def _run_within_context(
-    function: Callable[[S, Step[C]], Awaitable[Update]], step: Step[C], shown: S, thread: S, whole: S | None
-) -> Update:
-    """Run a node, again with a shorter conversation as long as the conversation is too long for the model.
-
-    Args:
-        function: The node.
-        step: Its step.
-        shown: The state as the node is shown it.
-        thread: The state with the texts as they are.
-        whole: The state of a run that begins.
-    """
-    left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
-    with use_prompts(step.context.prompts):
-        while True:
-            try:
-                within = await beside_loop(shown_within_context, shown, step, left, whole)
-                return await function(within, step)
-            except ConversationTooLong as error:
-                shown, left = await shortened(shown, step, error.most, left, thread)
-
-
 def node(
     schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
@@ -108,8 +86,17 @@ def node(
                 state = await beside_loop(without_needless_summary, state, step)
                 thread = await beside_loop(in_order, state)
                 shown = await step.show_texts(thread)
+                whole = state if begins else None
+                left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
+                update: Update | None = None
                 try:
-                    update = await _run_within_context(function, step, shown, thread, state if begins else None)
+                    with use_prompts(step.context.prompts):
+                        while update is None:
+                            try:
+                                within = await beside_loop(shown_within_context, shown, step, left, whole)
+                                update = await function(within, step)
+                            except ConversationTooLong as error:
+                                shown, left = await shortened(shown, step, error.most, left, thread)
                 except (LimitReached, ModelFailed) as error:
                     update = stop_because(error)
                 # All else goes on: an interrupt, a cancellation, an error in the user's code. What the node has cost so
