@@ -74,7 +74,8 @@ class Rollout(ExpansionJob):
         """Draw lessons from trajectories that have failed, unless one has solved the task."""
         nodes = [child.node for child in self.result.children]
         if self.max_lessons and not any(node["solved"] for node in nodes):
-            lessons = await at_once([self._lesson(*pair) for pair in zip(candidates, nodes, strict=True)])
+            pairs = zip(candidates, nodes, strict=True)
+            lessons = await at_once([self._lesson(*pair) for pair in pairs])
             self.result.lessons = [lesson for lesson in lessons if lesson]
 
     async def _lesson(self, candidate: Candidate, node: TreeNode) -> Lesson | None:

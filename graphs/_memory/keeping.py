@@ -109,6 +109,7 @@ def _memories(
     key = f"{state['run_id']} fact"
     conversation = state.get("conversation", "")
     for index, fact in enumerate(facts):
+        superseded = _superseded(fact, known)
         yield new_memory(
             fact.statement,
             created=0.0,
@@ -120,7 +121,7 @@ def _memories(
             about=fact.about,
             topic=fact.topic,
             since=fact.since,
-            supersedes=[memory["id"] for memory in _superseded(fact, known)],
+            supersedes=[memory["id"] for memory in superseded],
         )
     for index, fact in enumerate(facts):
         if earlier := _superseded(fact, known):
@@ -134,12 +135,13 @@ def _remains(
     grounds: list[str] = []
     for memory in earlier:
         grounds += memory["evidence"]
+    importance = max(memory["importance"] for memory in earlier)
     for number, text in enumerate(fact.remains):
         yield new_memory(
             text,
             created=0.0,
             kind="fact",
-            importance=max(memory["importance"] for memory in earlier),
+            importance=importance,
             evidence=[*grounds, *evidence],
             key=f"{key} {number}",
             conversation=conversation,
@@ -156,7 +158,8 @@ def _superseded(fact: Fact, known: Sequence[Memory]) -> list[Memory]:
 
 async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
-    retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
+    facts = [memory for memory in recalled if memory["kind"] == "fact"]
+    retrieved = await stream.get(fact["id"] for fact in facts)
     latest = await stream.latest(KNOWN, _FACTS, archived=True)
     by_id = {fact["id"]: fact for fact in chain(retrieved, latest) if "until" not in fact}
     return sorted(by_id.values(), key=lambda fact: fact["created"])

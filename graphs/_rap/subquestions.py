@@ -96,7 +96,8 @@ class SubQuestions(WorldModel):
         """Return what the web search finds for queries and bears on one of them, and what went wrong."""
         if self.environment is not None:
             return []
-        results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
+        cut = [query[:LONGEST] for query in queries]
+        results, problems = await find(self.step, self.run_id, cut)
         results = _bearing(queries, results)
         return [json.dumps(results, ensure_ascii=False), *problems] if results else problems
 

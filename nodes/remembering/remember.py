@@ -130,7 +130,8 @@ async def reflect(
     if not is_due(pending, threshold):
         return []
     latest = await stream.latest(2 * RECENT)
-    recent = [memory for memory in latest if counts(memory)][-RECENT:]
+    counting = [memory for memory in latest if counts(memory)]
+    recent = counting[-RECENT:]
     questions = [_Question(prompts.OVERALL, recent)]
     if len(recent) > SHOWN or ranking.as_published:
         form = await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)

@@ -159,7 +159,8 @@ def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
         if _MORE in row or None in row.values():
             columns = table.fieldnames or []
             raise Misuse(f"{where}: expected are {len(columns)} columns ({', '.join(columns)})")
-        yield where, {name: value for name, value in row.items() if name}
+        cells = {name: value for name, value in row.items() if name}
+        yield where, cells
 
 
 def _text(path: Path) -> str:

@@ -2,18 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore
 from numpy.typing import NDArray
 
 from reflective_agents.memory.layout import Namespace, search
 from reflective_agents.memory.postings import hashed
 from reflective_agents.memory.rankings.base import MemoryQuery
-from reflective_agents.models.embeddings import embed, meaning_of
-from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
 from reflective_agents.text.dates import periods
 from reflective_agents.text.stems import query_stems
@@ -23,12 +20,18 @@ FOUND = 200
 """Memories that the store's own index is asked for, of which importance and recency choose."""
 Query = str | Sequence[float] | NDArray[np.floating]
 """What is looked for: a text, or its vector."""
+Embed = Callable[[Sequence[str]], Awaitable[NDArray[np.float32]]]
+"""Makes vectors of texts."""
 
 
-async def prepare(
-    queries: Sequence[Query], embeddings: Embeddings, meter: Meter | None, now: float
-) -> list[MemoryQuery]:
+async def prepare(queries: Sequence[Query], embed: Embed, meaning: float, now: float) -> list[MemoryQuery]:
     """Prepare queries; texts are embedded together, each once.
+
+    Args:
+        queries: Texts or vectors.
+        embed: Makes vectors of texts.
+        meaning: How much its vectors say of what a text means, as `models.embeddings.meaning_of`.
+        now: Seconds of the agent's clock.
 
     Raises:
         Misuse: if a vector is impossible.
@@ -36,8 +39,7 @@ async def prepare(
     """
     texts = list(dict.fromkeys(query for query in queries if isinstance(query, str)))
     stemmed = asyncio.to_thread(lambda: [query_stems(text) for text in texts])
-    vectors, found = await asyncio.gather(embed(embeddings, texts, meter), stemmed)
-    meaning = meaning_of(embeddings)
+    vectors, found = await asyncio.gather(embed(texts), stemmed)
     by_text: dict[str, MemoryQuery] = {}
     for text, vector, stems in zip(texts, vectors, found, strict=True):
         hashes = frozenset(map(hashed, stems))

@@ -21,7 +21,7 @@ from reflective_agents.memory.rankings import hybrid
 from reflective_agents.memory.rankings.base import Ranking
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.memory.scoring import Halves
-from reflective_agents.models.embeddings import embed, get_embeddings, name_of
+from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.memories import KINDS, Kind, Mark, Memory, new_memory
@@ -136,7 +136,8 @@ class MemoryStream:
             ModelFailed, LimitReached: if the vectors cannot be had; then nothing is added.
         """
         async with self._current("look_up") as index:
-            new = list({memory["id"]: memory for memory in memories if memory["id"] not in index}.values())
+            by_id = {memory["id"]: memory for memory in memories if memory["id"] not in index}
+        new = list(by_id.values())
         texts = [indexed(memory) for memory in new]
         vectors = rounded(await self._vectors(texts))
         words = await asyncio.to_thread(lambda: [pack(memory) for memory in stems(texts)])
@@ -164,7 +165,8 @@ class MemoryStream:
                 changes += layout.put(memories[row], vectors[row], words[row])
                 entries.append(entry_of(memories[row]["id"], memories[row], words[row]))
             index.add(entries, vectors[rows])
-            changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
+            accessed = {memory["id"]: memory["accessed"] for memory in new}
+            changes += layout.renew(index.renew(accessed))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
             changes += layout.delete(forgotten)
             added = [memory["id"] for memory in new]
@@ -271,7 +273,7 @@ class MemoryStream:
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        prepared = await prepare(queries, self._embeddings, self._meter, now)
+        prepared = await prepare(queries, self._vectors, meaning_of(self._embeddings), now)
         if ranking.searches_store:
             text = self._replica.layout.part("text")
             found = await asyncio.gather(*(search_store(self._store, text, query) for query in queries))
@@ -279,9 +281,8 @@ class MemoryStream:
         async with self._current("retrieve") as index:
             for query in prepared:
                 _check_length(index, len(query.vector))
-            best = await asyncio.gather(
-                *(index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared)
-            )
+            retrievals = [index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared]
+            best = await asyncio.gather(*retrievals)
             ids = list(dict.fromkeys(match.id for match in chain.from_iterable(best)))
             read = await (self._access(index, ids, now) if renew else self._read(index, ids))
         memories = {memory["id"]: memory for memory in read}

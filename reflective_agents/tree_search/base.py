@@ -217,7 +217,8 @@ def newly_pruned(stats: StatsView, changed: Stats) -> list[str]:
 def with_extra(node: NodeStats, **entries: object) -> NodeStats:
     """Return a node's statistics with entries that the algorithm alone needs; None removes one."""
     extra = {**node.get("own", {}), **entries}
-    return _replaced(node, own={key: entry for key, entry in extra.items() if entry is not None})
+    own = {key: entry for key, entry in extra.items() if entry is not None}
+    return _replaced(node, own=own)
 
 
 def _replaced(node: NodeStats, **entries: int | list[int] | JsonObject) -> NodeStats:

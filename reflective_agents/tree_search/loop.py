@@ -122,7 +122,8 @@ class SearchStep:
     def backpropagate(self, job: Job, result: JobResult) -> None:
         """Pass the results of a job to the algorithm, the tree, the log and the events."""
         progress = self.progress
-        unfinished = job["kind"] == "judge" or any(isinstance(reason, LimitReached) for reason in result.stops)
+        at_limit = any(isinstance(reason, LimitReached) for reason in result.stops)
+        unfinished = job["kind"] == "judge" or at_limit
         if result.stops and unfinished and not result.children:
             progress.stats.update(withdraw(progress.stats, job))
         children = [self._existing_twin(job, child) for child in result.children]

@@ -55,7 +55,8 @@ def frames(values: JsonMapping) -> list[Frame]:
     final = {key: {**stat, **stat.get("own", {})} for key, stat in values["stats"].items()}
     if not log:
         entry = LogEntry(kind="end", node=None, added=list(tree), stats={}, calls=0, tokens=0)
-        return [_frame(0, entry, {key: _final(own) for key, own in final.items()}, "")]
+        figures_at_end = {key: _final(own) for key, own in final.items()}
+        return [_frame(0, entry, figures_at_end, "")]
     changes = [{**_first(tree, entry["added"]), **entry["stats"]} for entry in log]
     last: dict[str, int] = {}
     for number, changed in enumerate(changes):

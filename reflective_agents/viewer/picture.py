@@ -114,7 +114,10 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         if message.type == "human":
             end_of_question = number
     nodes = {key: _node(node) for key, node in values["tree"].items()}
-    end = values.get("best") or _best(nodes)
+    path = path_to(nodes, values.get("best") or _best(nodes))
+    reflections: list[Reflection] = []
+    for lesson in values.get("lessons") or []:
+        reflections.append({"node": lesson["node"], "text": lesson["text"]})
     data = {
         "strategy": strategy,
         "question": spoken[end_of_question - 1].text if end_of_question else "",
@@ -123,8 +126,8 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         "aggregate": aggregate,
         "nodes": nodes,
         "frames": frames(values),
-        "path": [node["id"] for node in path_to(nodes, end)],
-        "reflections": [{"node": entry["node"], "text": entry["text"]} for entry in values.get("lessons") or []],
+        "path": [node["id"] for node in path],
+        "reflections": reflections,
         "answer": values.get("answer"),
         "outcome": values.get("outcome"),
         "usage": values.get("usage"),

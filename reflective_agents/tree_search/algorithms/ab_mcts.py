@@ -54,7 +54,8 @@ class AbMcts(Algorithm):
             seen = {child: (stats[child]["visits"], stats[child]["total"]) for child in below}
             node = self._draw(rng, seen)
         by_model = _scores(stats[ROOT], "models")
-        arm = self._draw(rng, {arm: by_model.get(arm, UNTRIED) for arm in self.arms})
+        arms = {arm: by_model.get(arm, UNTRIED) for arm in self.arms}
+        arm = self._draw(rng, arms)
         return Job(node=node, kind="expand", first=_next_child(stats[node]), width=1, arm=arm)
 
     def _draw(self, rng: random.Random, choices: Mapping[str, Sequence[float]]) -> str:
