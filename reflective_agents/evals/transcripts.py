@@ -65,12 +65,13 @@ def transcript_of(
     day = town_picture(state) if state.get("day") and state.get("town") else None
     left_out = _DRAWN | _DAY if day else _DRAWN
     messages = state.get("messages") or []
+    names = [name for name in artefacts if name not in left_out and state.get(name)]
     made = Transcript(
         id=task,
         messages=list(map(_message, messages)),
         trials=trials,
         reflections=list(_reflections(state, trials)),
-        shown={name: plain(state[name]) for name in artefacts if name not in left_out and state.get(name)},
+        shown={name: plain(state[name]) for name in names},
     )
     if state.get("tree"):
         weight = getattr(context, "exploration_weight", None)

@@ -165,9 +165,9 @@ class Replica:
         operations = [*layout.get_index(ids), *layout.get("access", ids), *layout.get("mark", ids), *about]
         items = await read(store, operations)
         self.index.remove(ids)  # what is still there comes back, as it is now
-        there = [item for item in items[:count] if item is not None]
-        await self._absorb(store, there)
-        self.index.renew({item.key: item.value["at"] for item in items[count : 2 * count] if item is not None})
+        await self._absorb(store, list(filter(None, items[:count])))
+        accessed = filter(None, items[count : 2 * count])
+        self.index.renew({item.key: item.value["at"] for item in accessed})
         for item in filter(None, items[2 * count : 3 * count]):
             self.mark = max(self.mark, Mark(item.value["created"], item.key))
         self.about = items[-1].value["name"] if items[-1] else None

@@ -201,7 +201,8 @@ def questions(scene: Scene) -> dict[str, list[str]]:
                 count[stem] += 1
                 words.setdefault(stem, word)
     common = [words[stem] for stem, _ in count.most_common(3)]
-    return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
+    subjects = islice(cycle(common or ["today"]), 3)
+    return {"questions": [f"What about {word}?" for word in subjects]}
 
 
 def insights(scene: Scene) -> JsonObject:

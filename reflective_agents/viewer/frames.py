@@ -82,7 +82,11 @@ def frames(values: JsonMapping) -> list[Frame]:
 
 def _first(tree: TreeView, added: list[str]) -> dict[str, list[float]]:
     """Return the first statistics of new nodes: their own score, unless the log says otherwise."""
-    return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
+    first: dict[str, list[float]] = {}
+    for key in added:
+        if key in tree:
+            first[key] = [1, tree[key].get("score") or 0.0]
+    return first
 
 
 def _final(stats: JsonMapping) -> Figures:
