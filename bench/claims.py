@@ -102,9 +102,9 @@ def hotpot(row: Mapping[str, Any]) -> Iterator[Page]:
     for title, sentences in row["context"]:
         text = "".join(sentences)
         facts: list[tuple[str, str]] = []
-        for of, place in row["supporting_facts"]:
-            if of == title and place < len(sentences):
-                facts.append((row["question"], sentences[place].strip()))
+        for of, index in row["supporting_facts"]:
+            if of == title and index < len(sentences):
+                facts.append((row["question"], sentences[index].strip()))
         names = [name for name in (*titles, row["gold"]) if name[:1].isupper() and _holds(text, name)]
         yield Page("en", row["id"], text, text, names, facts)
 
@@ -113,11 +113,11 @@ def xquad(language: str, row: Mapping[str, Any], english: Mapping[str, Any]) -> 
     """Return a paragraph of XQuAD; names are the answers that are capitalised in English."""
     text, names, facts = row["text"].strip("\ufeff \n"), [], []
     sentences = _THAI_END.split(text) if language == "th" else split(text)
-    for asked, same in zip(row["questions"], english["questions"], strict=True):
-        answer, original = asked["answers"][0].strip(" .。"), same["answers"][0].strip(" .")
+    for question, same in zip(row["questions"], english["questions"], strict=True):
+        answer, original = question["answers"][0].strip(" .。"), same["answers"][0].strip(" .")
         if re.search(rf"[a-z,] (?=[A-Z]){re.escape(original)}", english["text"]) and not re.search(r"\d", original):
             names.append(answer)
-        facts += [(asked["question"], sentence) for sentence in sentences if answer in sentence][:1]
+        facts += [(question["question"], sentence) for sentence in sentences if answer in sentence][:1]
     return Page(language, row["title"], text, english["text"], names, facts)
 
 
@@ -178,8 +178,8 @@ def altered(name: str, pages: Sequence[Page], kind: str) -> Iterator[list[Claim]
 
 def neighbours(page: Page, pages: Sequence[Page], count: int) -> list[Page]:
     """Return passages on the same topic, or else those that follow."""
-    place = pages.index(page)
-    others = [*pages[place + 1 :], *pages[:place]]
+    position = pages.index(page)
+    others = [*pages[position + 1 :], *pages[:position]]
     return sorted(others, key=lambda other: other.topic != page.topic)[:count]
 
 

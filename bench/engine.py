@@ -67,10 +67,10 @@ class Grown:
         (job,), changes = ask(SEARCH, self.stats)
         self.stats.update(changes)
         kids = _kids(str(job["node"]), [chance.random() for _ in range(WIDTH)])
-        told = tell(SEARCH, self.stats, job, kids)
-        self.stats.update(told)
+        changed = tell(SEARCH, self.stats, job, kids)
+        self.stats.update(changed)
         self.tree.update({child.node["id"]: child.node for child in kids})
-        figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in told.items()}
+        figures: dict[str, list[float]] = {key: [stat["visits"], stat["total"]] for key, stat in changed.items()}
         added = [child.node["id"] for child in kids]
         self.log.append(LogEntry(kind="expand", node=job["node"], added=added, stats=figures, calls=6, tokens=600))
 
@@ -83,8 +83,8 @@ def grow(nodes: int) -> Grown:
     return grown
 
 
-def _kids(place: str, scores: Sequence[float]) -> list[Child]:
-    return [Child(_node(f"{place}.{number}", score), True) for number, score in enumerate(scores)]
+def _kids(parent: str, scores: Sequence[float]) -> list[Child]:
+    return [Child(_node(f"{parent}.{number}", score), True) for number, score in enumerate(scores)]
 
 
 def _node(node_id: str, score: float) -> TreeNode:
@@ -99,9 +99,9 @@ def _pure(grown: Grown) -> float:
     levels, began = 0, time.process_time()
     for _ in range(10 * STEPS):
         (job,), changes = ask(SEARCH, grown.stats)
-        place = str(job["node"])
-        tell(SEARCH, ChainMap(changes, grown.stats), job, _kids(place, [0.5] * WIDTH))
-        levels += depth_of(place) + 1
+        node = str(job["node"])
+        tell(SEARCH, ChainMap(changes, grown.stats), job, _kids(node, [0.5] * WIDTH))
+        levels += depth_of(node) + 1
     return (time.process_time() - began) / levels
 
 

@@ -132,7 +132,7 @@ class Site:
     async def begin(self, number: int) -> list[Run]:
         """Begin searches, in turn on each process."""
 
-        async def one(index: int) -> Run:
+        async def run_at(index: int) -> Run:
             thread, client = str(uuid4()), clients[index % len(clients)]
             question = f"An unsolvable question, number {index}"
             given: dict[str, Any] = {"messages": [{"role": "user", "content": question}]}
@@ -140,7 +140,7 @@ class Site:
             return thread, run["run_id"]
 
         clients = [server.client() for server in self.servers]
-        return await asyncio.gather(*map(one, range(number)))
+        return await asyncio.gather(*map(run_at, range(number)))
 
     async def ended(self, runs: Sequence[Run]) -> list[tuple[str, dict[str, Any]]]:
         """Wait for the ends of runs at the second process; return their status and what is on their threads."""

@@ -71,8 +71,8 @@ class FirstTry(OpenAIServer):
         elif form and self._tally.tries[form] < self._tally.most:
             self._tally.tries[form] += 1
             async with httpx.AsyncClient(timeout=300) as client:
-                said = await client.post(f"{self._real}/chat/completions", json=body)
-            return web.json_response(said.json(), status=said.status_code)
+                reply = await client.post(f"{self._real}/chat/completions", json=body)
+            return web.json_response(reply.json(), status=reply.status_code)
         return await super()._complete(http)
 
 

@@ -103,17 +103,17 @@ def main() -> None:
     options = parser.parse_args()
     every = sorted(read_locomo(options.folder / "locomo.dev.jsonl.gz"), key=lambda one: len(one.turns))
     conversations = every[: 1 if options.quick else options.conversations]
-    kept, asked = [0] * len(WAYS), 0
+    kept, total = [0] * len(WAYS), 0
     shown = asyncio.run(all_prompts(conversations, options.model))
     for conversation, prompts in zip(conversations, shown, strict=True):
         for number, question in enumerate(conversation.questions):
             if evidence := telling(conversation, question):
-                asked += 1
+                total += 1
                 for way, lines in enumerate(prompts):
                     kept[way] += is_kept(evidence, lines[number])
-    print(f"{asked} questions of {len(conversations)} conversations\n\n| shown | evidence kept |\n|---|--:|")
+    print(f"{total} questions of {len(conversations)} conversations\n\n| shown | evidence kept |\n|---|--:|")
     for name, count in zip(WAYS, kept, strict=True):
-        print(f"| {name} | {count / asked:.0%} |")
+        print(f"| {name} | {count / total:.0%} |")
 
 
 if __name__ == "__main__":

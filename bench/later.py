@@ -50,15 +50,15 @@ def pairs(language: str, apart: int, wording: str, number: int = 0) -> Iterator[
     chance = random.Random(f"{language} {apart} {wording} {number}")
     subjects, topics = LANGUAGES[language]
     for who, topic in product(subjects, topics):
-        said = [chance.choice(topic.wordings)] * 2
+        wordings = [chance.choice(topic.wordings)] * 2
         if wording == "other words":
-            said = chance.sample(topic.wordings, 2)
+            wordings = chance.sample(topic.wordings, 2)
         values = chance.sample(topic.values, 2)
         at = START + chance.uniform(0, SAID) * DAY
         made: list[Memory] = []
-        for place, (form, value) in enumerate(zip(said, values, strict=True)):
+        for nth, (form, value) in enumerate(zip(wordings, values, strict=True)):
             text = form.format(who=who, value=value)
-            made.append(_turn(text, at + place * apart * DAY, f"{who} {topic.question} {place}"))
+            made.append(_turn(text, at + nth * apart * DAY, f"{who} {topic.question} {nth}"))
         yield Pair(f"{language} {who}", topic.question.format(who=who), *made)
 
 
@@ -83,7 +83,7 @@ async def wins(embeddings: Embeddings, apart: int, wording: str, rounds: int) ->
 
 async def _later_first(stream: MemoryStream, pair: Pair, ranking: Ranking, now: float) -> float:
     scored = await stream.retrieve(pair.question, k=await stream.count(), now=now, ranking=ranking, renew=False)
-    order = [one.memory["id"] for one in scored]
+    order = [match.memory["id"] for match in scored]
     return float(order.index(pair.later["id"]) < order.index(pair.earlier["id"]))
 
 

@@ -44,11 +44,11 @@ def answering(tasks: Sequence[Task]) -> Callable[[Request], Reply]:
     gold = {task["question"]: task["gold"] for task in tasks}
 
     def reply(request: Request) -> Reply:
-        question = next(one for one in gold if one in request.last)
-        asked = kind(question)
+        question = next(candidate for candidate in gold if candidate in request.last)
+        form = kind(question)
         if reflects(request):
-            return f'Asked "{asked}", answer with that alone, not with a sentence.'
-        plain = asked == "yes or no" or f'Asked "{asked}"' in lessons(request)
+            return f'Asked "{form}", answer with that alone, not with a sentence.'
+        plain = form == "yes or no" or f'Asked "{form}"' in lessons(request)
         return f"Answer: {gold[question]}" if plain else f"Answer: It is said that this would be {gold[question]}"
 
     return reply
@@ -92,8 +92,8 @@ def playing() -> Callable[[Request], Reply]:
         if reflects(request):
             lacked = next((form for form in FORMS if solve(numbers, form)), "of a fraction")
             return f"Try the form {lacked}."
-        told = lessons(request)
-        tried = [*KNOWN, *(form for form in FORMS if f"Try the form {form}." in told)]
+        learned = lessons(request)
+        tried = [*KNOWN, *(form for form in FORMS if f"Try the form {form}." in learned)]
         expression = next(_solutions(numbers, tried), " + ".join(map(str, numbers)))
         return f"Answer: {expression} = 24"
 

@@ -26,7 +26,7 @@ class Question:
     category: str
     evidence: frozenset[str]
     audited: frozenset[str]
-    asked: float | None = None
+    asked_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def _conversation(row: Mapping[str, Any], audited: Mapping[str, list[str]]) -> C
     turns, ids = [], {}
     for session in row["sessions"]:
         start = datetime.fromisoformat(session["at"]).replace(tzinfo=UTC).timestamp()
-        for place, turn in enumerate(session["turns"]):
+        for number, turn in enumerate(session["turns"]):
             caption = f" [shares an image: {turn['caption']}]" if "caption" in turn else ""
             memory = new_memory(
                 turn["text"] + caption,
-                created=start + place * BETWEEN_TURNS,
+                created=start + number * BETWEEN_TURNS,
                 importance=5,
                 key=turn["id"],
                 speaker=turn["speaker"],
@@ -74,17 +74,17 @@ def _conversation(row: Mapping[str, Any], audited: Mapping[str, list[str]]) -> C
             turns.append(memory)
             ids[turn["id"]] = memory["id"]
     questions = [
-        Question(one["question"], CATEGORIES[one["category"]], *_evidence(one, audited, ids))
-        for one in row["questions"]
+        Question(question["question"], CATEGORIES[question["category"]], *_evidence(question, audited, ids))
+        for question in row["questions"]
     ]
-    return Conversation(str(row["id"]), turns, [one for one in questions if one.evidence])
+    return Conversation(str(row["id"]), turns, [question for question in questions if question.evidence])
 
 
 def _evidence(
     question: Mapping[str, Any], audited: Mapping[str, list[str]], ids: Mapping[str, str]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    published = frozenset(ids[one] for one in question["evidence"] if one in ids)
-    corrected = frozenset(ids[one] for one in audited.get(question["id"], question["evidence"]) if one in ids)
+    published = frozenset(ids[turn] for turn in question["evidence"] if turn in ids)
+    corrected = frozenset(ids[turn] for turn in audited.get(question["id"], question["evidence"]) if turn in ids)
     return published, corrected or published
 
 
@@ -103,14 +103,14 @@ def _haystack(row: Mapping[str, Any]) -> Conversation:
     turns, evidence = [], []
     sessions = zip(row["haystack_session_ids"], row["haystack_dates"], row["haystack_sessions"], strict=True)
     for number, (name, at, session) in enumerate(sessions):
-        for place, turn in enumerate(session):
+        for index, turn in enumerate(session):
             if not turn["content"].strip():
                 continue
             memory = new_memory(
                 turn["content"],
-                created=_seconds(at) + place * BETWEEN_TURNS,
+                created=_seconds(at) + index * BETWEEN_TURNS,
                 importance=5,
-                key=f"{number} {name} {place}",
+                key=f"{number} {name} {index}",
                 speaker=turn["role"],
                 conversation=f"{number} {name}",
             )
@@ -118,9 +118,9 @@ def _haystack(row: Mapping[str, Any]) -> Conversation:
             if turn.get("has_answer"):
                 evidence.append(memory["id"])
     wanted = frozenset(evidence)
-    asked = Question(row["question"], row["question_type"], wanted, wanted, _seconds(row["question_date"]))
+    question = Question(row["question"], row["question_type"], wanted, wanted, _seconds(row["question_date"]))
     ordered = sorted(turns, key=lambda one: one["created"])
-    return Conversation(row["question_id"], ordered, [asked] if wanted else [])
+    return Conversation(row["question_id"], ordered, [question] if wanted else [])
 
 
 def _seconds(at: str) -> float:

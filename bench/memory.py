@@ -102,7 +102,7 @@ class Costs(NamedTuple):
     start-up, adding one, and bytes stored and held, both a memory."""
 
     retrieval: Time
-    told: Time
+    after_adding: Time
     start: Time
     adding: Time
     stored: float
@@ -115,10 +115,10 @@ async def _costs(file: Path, kept: list[Memory]) -> Costs:
     stored = sum(part.stat().st_size for part in file.parent.iterdir())
     async with _opened(file) as store:
         start = await _seconds(lambda: _open(store, kept))
-        retrieval, told = await _retrieval(store, kept)
+        retrieval, after_adding = await _retrieval(store, kept)
     async with _opened(file) as store:
         held = await _bytes_held(store, kept)
-    return Costs(retrieval, told, start, adding.of(len(kept)), stored / len(kept), held / len(kept))
+    return Costs(retrieval, after_adding, start, adding.of(len(kept)), stored / len(kept), held / len(kept))
 
 
 async def _measure(file: Path, count: int) -> list[Row]:
@@ -151,8 +151,8 @@ def table(counts: Sequence[int]) -> Iterator[str]:
         with TemporaryDirectory() as folder:
             costs = asyncio.run(_costs(Path(folder) / "memory.sqlite", memories(count)))
         yield (
-            f"| {count:,} | {costs.retrieval.shown(1e-3, 1)} | {costs.told.shown(1e-3, 1)} | {costs.start.shown(1, 2)} "
-            f"| {costs.adding.shown(1e-3, 2)} | {costs.stored:,.0f} | {costs.held:,.0f} |"
+            f"| {count:,} | {costs.retrieval.shown(1e-3, 1)} | {costs.after_adding.shown(1e-3, 1)} "
+            f"| {costs.start.shown(1, 2)} | {costs.adding.shown(1e-3, 2)} | {costs.stored:,.0f} | {costs.held:,.0f} |"
         )
 
 
@@ -183,12 +183,12 @@ async def _retrieval(store: AsyncSqliteStore, kept: list[Memory]) -> tuple[Time,
         return await _seconds(lambda: stream.retrieve(query, k=FOUND, now=now))
 
     again = [await timed(number) for number in range(ROUNDS + 1)][1:]
-    told = list[Time]()
+    after_adding = list[Time]()
     for number in range(ROUNDS):
-        said = say(WORDS)
-        await stream.add([new_memory(said, created=60.0 * (len(kept) + number), key=said, conversation="now")])
-        told.append(await timed(number))
-    return _median(again), _median(told)
+        text = say(WORDS)
+        await stream.add([new_memory(text, created=60.0 * (len(kept) + number), key=text, conversation="now")])
+        after_adding.append(await timed(number))
+    return _median(again), _median(after_adding)
 
 
 def _median(times: Sequence[Time]) -> Time:

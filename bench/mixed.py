@@ -106,8 +106,8 @@ class Traffic:
     def _body(self, strategy: str = "", **fields: Any) -> dict[str, Any]:
         strategy = strategy or self._random.choice([*SMALL])
         question = f"An unsolvable question, number {self._random.randrange(10**9)}"
-        asked = {"messages": [{"role": "user", "content": question}]}
-        return {"model": strategy, "settings": SMALL[strategy], **asked, **fields}
+        messages = {"messages": [{"role": "user", "content": question}]}
+        return {"model": strategy, "settings": SMALL[strategy], **messages, **fields}
 
     def _response_body(self, strategy: str = "", **fields: Any) -> dict[str, Any]:
         body = self._body(strategy, **fields)

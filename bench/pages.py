@@ -58,22 +58,22 @@ def tables(text: str) -> Iterator[Table]:
             yield Table(begins, begins + len(rows), rows, _source(lines, begins))
 
 
-def _section(lines: Sequence[str], place: int) -> tuple[int, int]:
+def _section(lines: Sequence[str], line_number: int) -> tuple[int, int]:
     """Return the first line of the section around a line, and the one behind it."""
     begins = 0
     for number, line in enumerate(lines):
         if re.match(r"#+ \w", line):
-            if number > place:
+            if number > line_number:
                 return begins, number
             begins = number
     return begins, len(lines)
 
 
-def _source(lines: Sequence[str], place: int) -> str | None:
+def _source(lines: Sequence[str], line_number: int) -> str | None:
     """Return what is named last before a line in its section, else what is named first behind it."""
-    begins, ends = _section(lines, place)
-    before = [*SOURCE.finditer("\n".join(lines[begins:place]))]
-    named = before[-1] if before else SOURCE.search("\n".join(lines[place:ends]))
+    begins, ends = _section(lines, line_number)
+    before = [*SOURCE.finditer("\n".join(lines[begins:line_number]))]
+    named = before[-1] if before else SOURCE.search("\n".join(lines[line_number:ends]))
     return named and next(name for name in named.groups() if name)
 
 

@@ -62,10 +62,16 @@ SETTINGS = [
 
 def measure_prefixes() -> list[Row]:
     """Measure LATS with 5 candidates, on each kind of tasks."""
-    searches = [one for one in SETTINGS if one.strategy == "lats"]
+    searches = [setting for setting in SETTINGS if setting.strategy == "lats"]
     return [
-        Row(f"Prompt tokens sent anew: {one.name}", 100 * asyncio.run(measured(one)).new, "%", one.owed, digits=1)
-        for one in searches
+        Row(
+            f"Prompt tokens sent anew: {setting.name}",
+            100 * asyncio.run(measured(setting)).new,
+            "%",
+            setting.owed,
+            digits=1,
+        )
+        for setting in searches
     ]
 
 
@@ -88,9 +94,9 @@ def new_share(requests: Sequence[Request]) -> float:
     return new / total
 
 
-def _in_common(one: str, other: str) -> int:
+def _in_common(first: str, second: str) -> int:
     """Count the characters with which two texts both begin."""
-    return bisect_left(range(1, min(len(one), len(other)) + 1), True, key=lambda size: one[:size] != other[:size])
+    return bisect_left(range(1, min(len(first), len(second)) + 1), True, key=lambda size: first[:size] != second[:size])
 
 
 def as_sent(request: Request) -> str:

@@ -94,13 +94,13 @@ async def measure(file: Path, model: str, name: str, tasks: list[Task]) -> None:
 def rows(lines: list[dict[str, Any]]) -> Iterator[str]:
     """Yield the lines of the table: of each way, over the questions that were asked in all of them."""
     for name in dict.fromkeys(line["model"] for line in lines):
-        asked: dict[str, list[dict[str, Any]]] = {way.name: [] for way in WAYS}
+        lines_of_way: dict[str, list[dict[str, Any]]] = {way.name: [] for way in WAYS}
         for line in lines:
-            if line["model"] == name and line["way"] in asked:
-                asked[line["way"]].append(line)
-        tasks = set.intersection(*({line["task"] for line in own} for own in asked.values()))
+            if line["model"] == name and line["way"] in lines_of_way:
+                lines_of_way[line["way"]].append(line)
+        tasks = set.intersection(*({line["task"] for line in own} for own in lines_of_way.values()))
         for way in WAYS:
-            own = [line for line in asked[way.name] if line["task"] in tasks]
+            own = [line for line in lines_of_way[way.name] if line["task"] in tasks]
             right = Measured(sum(line["right"] for line in own), len(own))
             low, high = right.interval
             usages = [line["usage"] or {} for line in own]

@@ -83,11 +83,11 @@ async def remembered(conversation: Conversation, embeddings: Embeddings, ranking
     stream = await MemoryStream.open(InMemoryStore(), conversation.id, embeddings)
     await stream.add(conversation.turns)
     found = []
-    for place, question in enumerate(conversation.questions):
-        now = (question.asked or conversation.now) + 60.0 * place
+    for number, question in enumerate(conversation.questions):
+        now = (question.asked_at or conversation.now) + 60.0 * number
         scored = await stream.retrieve(question.text, k=max(KS), now=now, ranking=ranking, renew=False)
-        await stream.renew({one.memory["id"]: now for one in scored[:10]})
-        found.append([one.memory["id"] for one in scored])
+        await stream.renew({match.memory["id"]: now for match in scored[:10]})
+        found.append([match.memory["id"] for match in scored])
     return found
 
 
@@ -98,35 +98,35 @@ def ranked(conversation: Conversation, scores: Iterable[NDArray[np.float64]]) ->
     ranks: Ranked = []
     for each in scores:
         best = np.lexsort((-times, -each))[: max(KS)]
-        ranks.append([ids[place] for place in best])
+        ranks.append([ids[row] for row in best])
     return ranks
 
 
-def said(conversation: Conversation) -> list[str]:
+def texts_of(conversation: Conversation) -> list[str]:
     """Return the turns with their speakers, as a plain text search has them."""
-    return [f"{one.get('speaker')}: {one['text']}" for one in conversation.turns]
+    return [f"{turn.get('speaker')}: {turn['text']}" for turn in conversation.turns]
 
 
 def bm25(conversation: Conversation) -> list[NDArray[np.float64]]:
     """Calculate SQLite's BM25 for each question."""
     table = sqlite3.connect(":memory:")
     table.execute(f'CREATE VIRTUAL TABLE turns USING fts5(text, tokenize = "{TOKENIZER}")')
-    table.executemany("INSERT INTO turns (rowid, text) VALUES (?, ?)", enumerate(said(conversation)))
+    table.executemany("INSERT INTO turns (rowid, text) VALUES (?, ?)", enumerate(texts_of(conversation)))
     made = []
     for question in conversation.questions:
         scores = np.zeros(len(conversation.turns))
         match = " OR ".join(f'"{word}"' for word in dict.fromkeys(content_words(question.text)))
-        for place, score in table.execute("SELECT rowid, -bm25(turns) FROM turns WHERE turns MATCH ?", (match,)):
-            scores[place] = score
+        for row, score in table.execute("SELECT rowid, -bm25(turns) FROM turns WHERE turns MATCH ?", (match,)):
+            scores[row] = score
         made.append(scores)
     return made
 
 
 def cosines(conversation: Conversation, embeddings: Embeddings) -> list[NDArray[np.float64]]:
     """Calculate the cosine of each turn for each question."""
-    turns = np.array(embeddings.embed_documents(said(conversation)))
-    asked = np.array(embeddings.embed_documents([question.text for question in conversation.questions]))
-    return [turns @ one for one in asked]
+    turns = np.array(embeddings.embed_documents(texts_of(conversation)))
+    questions = np.array(embeddings.embed_documents([question.text for question in conversation.questions]))
+    return [turns @ vector for vector in questions]
 
 
 def hybrid(conversation: Conversation, embeddings: Embeddings) -> list[NDArray[np.float64]]:
@@ -159,11 +159,11 @@ def hits(conversations: Sequence[Conversation], found: Sequence[Ranked], audited
 
 def line(name: str, made: Sequence[Hit]) -> str:
     """Format a row of a table: mean recall at each k, the interval at 10, any and all of the evidence at 10."""
-    counted = [one for one in made if one.category != "adversarial"] or list(made)
-    at = np.array([one.recall for one in counted])
+    counted = [finding for finding in made if finding.category != "adversarial"] or list(made)
+    at = np.array([finding.recall for finding in counted])
     groups: dict[str, list[float]] = {}
-    for one in counted:
-        groups.setdefault(one.conversation, []).append(one.recall[1])
+    for finding in counted:
+        groups.setdefault(finding.conversation, []).append(finding.recall[1])
     low, high = interval([np.array(values) for values in groups.values()])
     ten = at[:, 1]
     means = " | ".join(f"{100 * value:.1f}" for value in at.mean(axis=0))
@@ -183,7 +183,7 @@ def by_category(systems: dict[str, list[Hit]], evidence: str) -> list[str]:
     for system, made in systems.items():
         cells = []
         for name in count:
-            values = np.array([one.recall[1] for one in made if one.category == name])
+            values = np.array([finding.recall[1] for finding in made if finding.category == name])
             low, high = interval([values])
             cells.append(f"{100 * values.mean():.1f} ({100 * low:.0f} to {100 * high:.0f})")
         table.append(f"| {system} | {' | '.join(cells)} |")
@@ -230,7 +230,7 @@ def report(title: str, conversations: Sequence[Conversation], known: dict[str, E
         print(f"\n### {title}\n\n| {name} evidence {HEAD}")
         for system, made in systems.items():
             print(line(system, made))
-        words = [sum(map(count_words, said(conversation))) for conversation in conversations]
+        words = [sum(map(count_words, texts_of(conversation))) for conversation in conversations]
         print(f"| the whole conversation: {np.mean(words):,.0f} words | 100 | 100 | 100 | | 100 | 100 | |")
         print("\n" + "\n".join(by_category(systems, name)))
         for system, made in systems.items():

@@ -129,7 +129,7 @@ async def _flood(ask: Callable[[], Awaitable[Any]], at_once: int, number: int) -
 
 
 async def _evaluate(run: Run | None, at_once: int, number: int) -> None:
-    tasks = [Task(id=str(one), question=f"What is question {one}?", gold="x") for one in range(number)]
+    tasks = [Task(id=str(task), question=f"What is question {task}?", gold="x") for task in range(number)]
     data = Dataset("samples", PLAIN.name, tasks)
     with TemporaryDirectory() as folder:
         summary = await evaluate(
@@ -155,8 +155,8 @@ async def _round(work: Work, number: int, server: Canned) -> Figures:
 def _cpu(server: Canned) -> float:
     """Return the seconds of processor time of this process and of all that it has started, but for the server."""
     ours = psutil.Process()
-    times = [one.cpu_times() for one in (ours, *ours.children(recursive=True)) if one.pid != server.pid]
-    return float(sum(one.user + one.system for one in times))
+    times = [process.cpu_times() for process in (ours, *ours.children(recursive=True)) if process.pid != server.pid]
+    return float(sum(process.user + process.system for process in times))
 
 
 def main() -> None:

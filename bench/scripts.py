@@ -57,17 +57,23 @@ def playing(request: Request) -> Reply:
 def never_satisfied(request: Request, *, answer: int, critique: int) -> Reply:
     """Make a reply that differs for each text and candidate; `answer` and `critique` are lengths in characters."""
     chance = random.Random(hashlib.sha256(f"{request.text}{request.index}".encode()).digest())
-    score, said = chance.random(), text(chance, critique)
+    score, critique_text = chance.random(), text(chance, critique)
     if request.schema == "Judgement":
-        return {"reasoning": said, "score": score, "solved": False}
+        return {"reasoning": critique_text, "score": score, "solved": False}
     if request.schema == "Judgements":
-        one = {"reasoning": said, "solved": False}
-        return {"judgements": [{**one, "score": chance.random()} for _ in range(request.last.count("<candidate "))]}
+        judgement = {"reasoning": critique_text, "solved": False}
+        return {
+            "judgements": [{**judgement, "score": chance.random()} for _ in range(request.last.count("<candidate "))]
+        }
     if request.schema == "Critique":
-        return {"critique": said, "score": score, "accept": False}
+        return {"critique": critique_text, "score": score, "accept": False}
     if request.schema in ("AnswerQuestion", "ReviseAnswer"):
-        reflection = {"missing": said, "superfluous": "", "complete": False}
-        common = {"answer": text(chance, answer), "reflection": reflection, "search_queries": [f"planning {said[:20]}"]}
+        reflection = {"missing": critique_text, "superfluous": "", "complete": False}
+        common = {
+            "answer": text(chance, answer),
+            "reflection": reflection,
+            "search_queries": [f"planning {critique_text[:20]}"],
+        }
         return common if request.schema == "AnswerQuestion" else {**common, "references": []}
     return text(chance, answer)
 

@@ -48,7 +48,7 @@ def search_row(paragraphs: Sequence[Any], work: Path) -> str:
     corpus = open_corpus(str(work))
     questions: list[tuple[str, str]] = []
     for row in paragraphs:
-        questions += [(f"corpus:{row['id']}.md", asked["question"]) for asked in row["questions"]]
+        questions += [(f"corpus:{row['id']}.md", entry["question"]) for entry in row["questions"]]
     questions = random.Random(2018).sample(questions, min(QUESTIONS, len(questions)))
     first = five = nothing = 0
     for url, question in questions:
@@ -71,17 +71,17 @@ def measure_sentences(folder: Path, most: int | None = None) -> None:
 
 def sentences_row(paragraphs: Sequence[Any]) -> str:
     """Measure how often a sentence of the paragraph that holds the answer is among the first 1, 5, 10, in %."""
-    said: list[str] = []
-    asked: list[tuple[str, list[int]]] = []
+    sentences: list[str] = []
+    questions: list[tuple[str, list[int]]] = []
     for row in paragraphs:
         parts = [part for part in _END.split(row["text"]) if part.strip()]
-        for one in row["questions"]:
-            holding = [place for place, part in enumerate(parts, len(said)) if one["answers"][0] in part]
-            asked += [(one["question"], holding)] if holding else []
-        said += parts
+        for entry in row["questions"]:
+            holding = [index for index, part in enumerate(parts, len(sentences)) if entry["answers"][0] in part]
+            questions += [(entry["question"], holding)] if holding else []
+        sentences += parts
     embed = LexicalEmbeddings().embed_documents
-    scores = np.array(embed([question for question, _ in asked])) @ np.array(embed(said)).T
+    scores = np.array(embed([question for question, _ in questions])) @ np.array(embed(sentences)).T
     order = np.argsort(-scores, axis=1, kind="stable")
-    ranks = np.array([np.isin(row, places).argmax() for row, (_, places) in zip(order, asked, strict=True)])
+    ranks = np.array([np.isin(row, places).argmax() for row, (_, places) in zip(order, questions, strict=True)])
     shares = " | ".join(f"{100 * (ranks < k).mean():.1f}" for k in (1, 5, 10))
-    return f"{shares} | {len(said)} | {len(asked)}"
+    return f"{shares} | {len(sentences)} | {len(questions)}"

@@ -147,9 +147,9 @@ async def load(addresses: Sequence[str], body: dict[str, Any], at_once: int, tot
     headers = {"authorization": "Bearer test"}
     async with httpx.AsyncClient(timeout=PATIENCE, limits=limits, headers=headers) as client:
         begun = time.perf_counter()
-        asked = await asyncio.gather(*(ask_in_turn() for _ in range(at_once)))
+        found_by_worker = await asyncio.gather(*(ask_in_turn() for _ in range(at_once)))
         whole = time.perf_counter() - begun
-    answered = [found for worker in asked for found in worker if found]
+    answered = [found for worker in found_by_worker for found in worker if found]
     seconds = [seconds for seconds, _ in answered]
     return Load(whole, seconds, total - len(answered)), sum(calls for _, calls in answered)
 

@@ -124,8 +124,8 @@ def _usage(request: Request, choices: Sequence[Choice], form: str) -> Json:
     """Return what a call has cost, with a thought that nobody is shown where it is reported beside the output."""
     usage: Json = usage_of(request, choices)
     if form == "beside":
-        room = sum((request.max_tokens or 0) - count_tokens(choice.size) for choice in choices)
-        thought = max(min(40, room), 0)
+        spare = sum((request.max_tokens or 0) - count_tokens(choice.size) for choice in choices)
+        thought = max(min(40, spare), 0)
         usage |= {"completion_tokens_details": {"reasoning_tokens": thought}}
         usage["total_tokens"] += thought
     return usage

@@ -131,8 +131,8 @@ def wrongly_known(name: str) -> Iterable[str]:
     abilities = {option: getattr(known, option) for option in ("n", "tools")}
     abilities |= {way: way in known.structured for way in ("json_schema", "tool")}
     for ability, has in abilities.items():
-        asked = ability != "tool" or "json_schema" in LACKS[name]  # the second way is not tried without need
-        if asked and has == (ability in LACKS[name]):
+        needed = ability != "tool" or "json_schema" in LACKS[name]  # the second way is not tried without need
+        if needed and has == (ability in LACKS[name]):
             yield f"{name}: {ability} is {has}"
 
 
@@ -178,10 +178,10 @@ async def soak(total: int) -> list[Row]:
 
 async def _round(numbers: range, server: ShiftingServer) -> Counter[str]:
     """Run the runs of these numbers, and let go of all that belongs to them."""
-    room = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(AT_ONCE)
 
     async def in_turn(number: int) -> Run:
-        async with room:
+        async with slots:
             return await run(number)
 
     sums = tally(await asyncio.gather(*map(in_turn, numbers)), server.accounts)

@@ -34,7 +34,7 @@ class Written(NamedTuple):
     """What came of it: memories a second, told to be kept, lost of these, and batches that are there in part."""
 
     rate: float
-    told: int
+    confirmed: int
     lost: int
     torn: int
 
@@ -94,9 +94,9 @@ def write_at_once(file: Path, names: list[str], batches: int, kill_after: float 
     kept = asyncio.run(kept_of(file, names, batches))
     many = lost = torn = 0
     for name, begun, more in zip(names, first, rest, strict=True):
-        told = len((begun + more).splitlines())
-        many += TOGETHER * told
-        lost += sum(TOGETHER - there for there in kept[name][:told])
+        added = len((begun + more).splitlines())
+        many += TOGETHER * added
+        lost += sum(TOGETHER - there for there in kept[name][:added])
         torn += sum(0 < there < TOGETHER for there in kept[name])
     return Written(many / max(taken, 1e-9), many, lost, torn)
 
@@ -108,13 +108,13 @@ def table(batches: int, kills: int) -> Iterator[str]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "memory.sqlite"
         made = write_at_once(file, [f"writer {number}" for number in range(WRITERS)], batches)
-        yield f"| {WRITERS} processes at once | {made.told:,} | {made.lost} | {made.torn} | {made.rate:,.0f} |"
+        yield f"| {WRITERS} processes at once | {made.confirmed:,} | {made.lost} | {made.torn} | {made.rate:,.0f} |"
         killed = [
             write_at_once(file, [f"killed {kill} {number}" for number in range(WRITERS)], batches, 0.02 * (1 + kill))
             for kill in range(kills)
         ]
-        told, lost, torn = (sum(getattr(each, name) for each in killed) for name in ("told", "lost", "torn"))
-        yield f"| {WRITERS} processes, killed {kills} times | {told:,} | {lost} | {torn} | |"
+        added, lost, torn = (sum(getattr(each, name) for each in killed) for name in ("confirmed", "lost", "torn"))
+        yield f"| {WRITERS} processes, killed {kills} times | {added:,} | {lost} | {torn} | |"
 
 
 def main() -> None:

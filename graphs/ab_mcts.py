@@ -28,12 +28,13 @@ async def ab_mcts(state: SearchState, step: Step[AbMctsContext]) -> TreeSearch:
     The draws depend on the question too, so that the runs of a data set are independent.
     """
     models, world = arms(step.context), await world_of(state, step)
+    policies = {name: sampling_for(step, world, model) for name, model in models.items()}
     return TreeSearch(
         step,
         state["run_id"],
         AbMcts(tuple(models), step.context.prior, f"{step.context.seed} {state['request']}"),
         world,
-        Arms({name: sampling_for(step, world, model) for name, model in models.items()}),
+        Arms(policies),
         Judge(step, world.task),
         revise_answers=True,
     )

@@ -29,11 +29,14 @@ from reflective_agents.state.tree import Lesson, SearchState, TreeNode
 from reflective_agents.tree_search.algorithms.gumbel import Gumbel
 from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
+from reflective_agents.tree_search.chat_policies import ListedCalls
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
+from reflective_agents.tree_search.label_values import LabelJudge, hope
 from reflective_agents.tree_search.loop import SearchStep
-from reflective_agents.tree_search.policies import ListedCalls, ListProposals, sampling_for
-from reflective_agents.tree_search.values import Judge, LabelJudge, Value, hope
+from reflective_agents.tree_search.policies import sampling_for
+from reflective_agents.tree_search.task_policies import ListProposals
+from reflective_agents.tree_search.values import Judge, Value
 from reflective_agents.tree_search.worlds import TaskWorld, world_of
 
 
@@ -71,7 +74,8 @@ class Rollout(ExpansionJob):
         """Draw lessons from trajectories that have failed, unless one has solved the task."""
         nodes = [child.node for child in self.result.children]
         if self.max_lessons and not any(node["solved"] for node in nodes):
-            lessons = await at_once([self._lesson(*pair) for pair in zip(candidates, nodes, strict=True)])
+            pairs = zip(candidates, nodes, strict=True)
+            lessons = await at_once([self._lesson(*pair) for pair in pairs])
             self.result.lessons = [lesson for lesson in lessons if lesson]
 
     async def _lesson(self, candidate: Candidate, node: TreeNode) -> Lesson | None:

@@ -147,8 +147,9 @@ def weigh(tree: Tree, world: WorldModel) -> list[Weighed]:
     ends_by_answer: defaultdict[str, list[WeighedPath]] = defaultdict(list)
     for end in unpruned(tree):
         if end["kind"] == "answer":
-            steps = [step["score"] or 0.0 for step in path(tree, end["id"])[1:]]
-            weight = end.get("reward", sum(steps) / len(steps))
+            _, *steps = path(tree, end["id"])
+            scores = [step["score"] or 0.0 for step in steps]
+            weight = end.get("reward", sum(scores) / len(scores))
             ends_by_answer[world.form(world.answer(end))].append(WeighedPath(weight, end))
     weights: list[Weighed] = []
     for paths in ends_by_answer.values():

@@ -38,7 +38,6 @@ from reflective_agents.nodes.acting.actions import (
 )
 from reflective_agents.nodes.acting.agent import (
     affordable_samples,
-    agent_prompt,
     answer_reserve,
     appraise,
     callable_tools,
@@ -46,10 +45,9 @@ from reflective_agents.nodes.acting.agent import (
     environment_of,
     give_answer,
     longest_answer_prompt,
-    repetitions,
     tools_of,
-    with_fewer_steps,
 )
+from reflective_agents.nodes.acting.agent_prompt import agent_prompt, repetitions, with_fewer_steps
 from reflective_agents.nodes.acting.client_tools import clients_own
 from reflective_agents.nodes.acting.react_text import held_answer, parse_answer, parse_step, parsed_call
 from reflective_agents.nodes.answer_stream import AnswerStream
@@ -88,16 +86,12 @@ async def think(state: ReactState, step: Step[ReactContext]) -> Update:
     may_stream = environment is None and count == 1 and not must_call and not is_verified(step)
     listener = answer_stream_of(state, step) if may_stream else None
     if context.acting == "paper":
-        model = model_of(step, context.model)
-        ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
-        send = partial(sample_some, step, model, count=count, listener=listener, **ends)
-        replies = await with_fewer_steps(prompt, send)
+        replies = await with_fewer_steps(prompt, partial(continue_text, step, count, listener))
         samples = [parse_step(reply.text, environment=environment) for reply in replies]
         guesses = [read_answer(reply.text) or "" for reply in replies]
     else:
         declared = clients_own(tools) if must_call else callable_tools(environment, tools)
-        propose_once = partial(propose, step, declared, count, listener)
-        replies = await with_fewer_steps(prompt, propose_once)
+        replies = await with_fewer_steps(prompt, partial(propose, step, declared, count, listener))
         samples = [parsed_call(reply, environment) for reply in replies]
         guesses = [guess_in(reply) for reply in replies]
     move = samples[0]
@@ -156,6 +150,15 @@ async def finish(state: ReactState, step: Step[ReactContext]) -> Update:
     evidence = NO_EVIDENCE if environment else Evidence(shown(state))
     appraisal = appraise(environment, state["answer"] or "", state["reward"])
     return await end(state, step, answer, appraisal=appraisal, evidence=evidence)
+
+
+async def continue_text(
+    step: Step[ReactContext], count: int, listener: AnswerStream | None, prompt: Sequence[BaseMessage]
+) -> list[AIMessage]:
+    """Have the papers' one long text continued by a step, so many times at once."""
+    model = model_of(step, step.context.model)
+    ends: JsonObject = {"stop": ["\nObservation"]} if takes_stop(model) else {}
+    return await sample_some(step, model, prompt, count=count, listener=listener, **ends)
 
 
 async def propose(

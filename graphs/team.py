@@ -39,7 +39,7 @@ from reflective_agents.graphs._team.reports import (
 from reflective_agents.models.costs import estimate_tokens
 from reflective_agents.nodes.asking.chat import ask
 from reflective_agents.nodes.asking.transcript import around, instructions, material
-from reflective_agents.nodes.delegating.forms import delegation_of, verdict_of
+from reflective_agents.nodes.delegating.forms import Delegation, delegation_of, verdict_of
 from reflective_agents.nodes.delegating.state import Assignment, Report, Round, TeamOutput, TeamState
 from reflective_agents.nodes.delegating.workers import (
     Task,
@@ -108,12 +108,7 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
         step.emit("critique", round=len(rounds), critique=decided.critique, **scored)
     update: Update = {"rounds": rounds[-1:]}
     if decided.done:
-        if unfounded := unfounded_in(rounds, decided.best):
-            return update | stop("exhausted", f"report {decided.best} refers to what nobody has found: {unfounded}")
-        if not accepts(decided.done, decided.score):
-            return update | stop("exhausted", "the supervisor ends the work")
-        accepted = f"the supervisor accepts report {decided.best} with a score of {decided.score:.2f}"
-        return update | stop_solved("judge", accepted)
+        return update | end_of_work(decided, rounds)
     if not left:
         return update | stop_at(context.limit("max_rounds", spent=len(rounds)))
     names: list[str] = []
@@ -126,6 +121,16 @@ async def supervise(state: TeamState, step: Step[TeamContext]) -> Update:
     step.emit("delegate", round=len(rounds) + 1, members=names, tasks=texts)
     keep = estimate_tokens(prompt, {}) + context.max_answer_tokens
     return update | hand_over(state, step, "member", tasks, keep=keep, answered=bool(answers))
+
+
+def end_of_work(decided: Delegation, rounds: Sequence[Round]) -> Update:
+    """Return the update that ends the work, as the supervisor has decided: with a report that is accepted, or not."""
+    if unfounded := unfounded_in(rounds, decided.best):
+        return stop("exhausted", f"report {decided.best} refers to what nobody has found: {unfounded}")
+    if not accepts(decided.done, decided.score):
+        return stop("exhausted", "the supervisor ends the work")
+    accepted = f"the supervisor accepts report {decided.best} with a score of {decided.score:.2f}"
+    return stop_solved("judge", accepted)
 
 
 @hands_over(TeamContext)

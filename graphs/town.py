@@ -53,7 +53,8 @@ async def wake(state: TownState, step: Step[TownContext]) -> Update:
         step.meter.check()
         raise InvalidOutput(f"nobody has a plan for the day: {agents[0].failure}")
     for agent in agents:
-        step.emit("plan", agent=agent.name, plan=[stroke["what"] for stroke in agent.mind["strokes"]])
+        plan = [stroke["what"] for stroke in agent.mind["strokes"]]
+        step.emit("plan", agent=agent.name, plan=plan)
     update = agents_update(agents)
     first = agents[0]
     if not await first.has_own_news():
@@ -73,7 +74,8 @@ async def tick(state: TownState, step: Step[TownContext]) -> Update:
     await at_once([act(agent) for agent in agents])
     wishes = await at_once([react(agent, company(agent, agents)) for agent in agents])
     first = len(state["conversations"]) + 1
-    talks = await at_once([converse(wish, number) for number, wish in enumerate(pairs(wishes), first)])
+    conversations = [converse(wish, number) for number, wish in enumerate(pairs(wishes), first)]
+    talks = await at_once(conversations)
     day = moments(agents, talks)
     for moment, before in zip(day, state["minds"], strict=True):
         has_changed = moment["place"] != before["place"] or moment["doing"] != before["doing"]

@@ -22,8 +22,11 @@ from reflective_agents.tree_search.algorithms.beam import Beam
 from reflective_agents.tree_search.algorithms.depth_first import DepthFirst
 from reflective_agents.tree_search.graph import search_graph
 from reflective_agents.tree_search.job import TreeSearch
-from reflective_agents.tree_search.policies import ListProposals, Policy, sampling_for
-from reflective_agents.tree_search.values import Judge, LabelJudge, Value
+from reflective_agents.tree_search.label_values import LabelJudge
+from reflective_agents.tree_search.policies import sampling_for
+from reflective_agents.tree_search.policy import Policy
+from reflective_agents.tree_search.task_policies import ListProposals
+from reflective_agents.tree_search.values import Judge, Value
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld, world_of
 
 

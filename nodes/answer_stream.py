@@ -162,9 +162,9 @@ class AnswerStream:
             self._id = f"{PREFIX}{uuid4()}"
             [self._run] = await self._manager.on_chat_model_start({"name": "answer"}, [[]], name="answer")
         # A server may send a piece twice, and a piece may be like the one before it: their places tell which it is.
-        place: JsonObject = {"offsets": [len(self._said)]}
+        position: JsonObject = {"offsets": [len(self._said)]}
         self._said += text
-        piece = AIMessageChunk(content=text, id=self._id, additional_kwargs=place)
+        piece = AIMessageChunk(content=text, id=self._id, additional_kwargs=position)
         await self._run.on_llm_new_token(text, chunk=ChatGenerationChunk(message=piece))
 
 

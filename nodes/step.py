@@ -55,6 +55,11 @@ def stop_because(error: LimitReached | ModelFailed) -> Update:
     return {"outcome": stopped(error)}
 
 
+def _before_run(thread: RunState) -> StateBefore:
+    """Return what a run that begins takes from its thread; what earlier runs have spent is not charged to it."""
+    return {"messages": thread.get("messages") or [], "texts": thread.get("texts") or {}}
+
+
 def node(
     schema: type[C], *, begins: bool = False
 ) -> Callable[[Callable[[S, Step[C]], Awaitable[Update]]], SyncAdapter[S, Update]]:
@@ -69,24 +74,21 @@ def node(
         async def run(state: S) -> Update:
             state = upgraded(state)
             stored: RunState = state  # what `get` returns, mypy knows of this only
-            compaction = stored.get("compaction")
             runtime = get_runtime(schema)
             context = own_settings(runtime.context, schema) or schema.ambient()
-            if begins:
-                before: StateBefore = {"messages": stored.get("messages") or [], "texts": stored.get("texts") or {}}
-                step = Step(context, before, runtime.stream_writer, compaction)
-            else:
+            if not begins:
                 context = context.resumed(stored.get("settings") or {}).raised(stored.get("raised") or {})
-                step = Step(context, state, runtime.stream_writer, compaction)
+            before = _before_run(stored) if begins else state
+            step = Step(context, before, runtime.stream_writer, stored.get("compaction"))
             check_caller(step.context, step.context.defaults)
             run_id = uuid4().hex if begins else stored.get("run_id")
             with telemetry.step(function.__name__, run_id, stored.get("strategy"), get_config()):
-                update: Update | None = None
                 state = await beside_loop(without_needless_summary, state, step)
                 thread = await beside_loop(in_order, state)
                 shown = await step.show_texts(thread)
                 whole = state if begins else None
                 left = MOST_COMPACTIONS if step.context.compact == "auto" else 0
+                update: Update | None = None
                 try:
                     with use_prompts(step.context.prompts):
                         while update is None:

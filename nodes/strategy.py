@@ -269,7 +269,8 @@ def _content_and_artifact(result: JsonMapping) -> tuple[str, JsonMapping]:
     content = result["answer"]
     if content is None:
         content = f"There is no answer: {result['outcome']['reason']}"
-    return content, {name: value for name, value in result.items() if name != "messages"}
+    artefact = {name: value for name, value in result.items() if name != "messages"}
+    return content, artefact
 
 
 def _around(config: RunnableConfig | None) -> object:

@@ -112,11 +112,7 @@ def begin(
         before: RunState = state  # what `get` returns, mypy knows of this only
         check_question(before.get("messages") or [], graph_name(strategy), before.get("answer"))
         check_content(before["messages"])
-        owner = before.get("strategy") or strategy
-        if owner != strategy:
-            raise WrongThread(
-                f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}"
-            )
+        _check_owner(before, strategy)
         chosen = await check_settings(step, step.context)
         step.emit("begin", strategy=strategy, **chosen)
         own = state.copy()
@@ -145,6 +141,12 @@ def begin(
         return {name: value for name, value in update.items() if not _is_unchanged(name, value, state)}
 
     return begin
+
+
+def _check_owner(thread: RunState, strategy: str) -> None:
+    owner = thread.get("strategy") or strategy
+    if owner != strategy:
+        raise WrongThread(f"this thread belongs to {owner}, not to {strategy}: choose another thread, or run {owner}")
 
 
 def _is_unchanged(name: str, value: Any, state: JsonMapping) -> bool:
@@ -196,7 +198,6 @@ async def end(
     """
     reached = state["outcome"]
     support = None
-    verdict = None
     if answer is not None:
         answer, evidence = with_cited_parts(answer, evidence, state["messages"])
         verdict = await verify_answer(step, state["run_id"], state["messages"], answer.text, evidence.passages)
@@ -204,10 +205,10 @@ async def end(
             verdict = None
         if verdict:
             reached, appraisal = with_verdict(reached, appraisal, verdict)
-    is_verified = verdict is not None and not verdict.only_ranks
-    if answer is not None and not is_verified and is_open(step, answer, reached, appraisal, evidence):
-        answer, support = await verify(state, step, answer, evidence)
-        reached, appraisal = with_support(reached, appraisal, support)
+        is_verified = verdict is not None and not verdict.only_ranks
+        if not is_verified and is_open(step, answer, reached, appraisal, evidence):
+            answer, support = await verify(state, step, answer, evidence)
+            reached, appraisal = with_support(reached, appraisal, support)
     outcome = decide(reached, None if answer is None else answer.text, appraisal)
     outcome["reason"] = redacted(outcome["reason"])
     data: JsonMapping | None = None if step.context.answer_schema else outcome  # which parents read without an answer
@@ -223,16 +224,20 @@ async def end(
         update["experience"] = experience
     if answer is None:
         return update
-    strategy = state.get("strategy")
-    answer.response_metadata = {**_written_by(step, model), STRATEGY: strategy}
-    name = graph_name(strategy)
-    if name != strategy:
-        answer.name = answer.response_metadata[GRAPH] = name
+    _sign(answer, state.get("strategy"), _written_by(step, model))
     update = {"messages": [answer], **update}
     # A tree search that was steered has ended before, maybe with an answer that was checked.
     if support or state.get("support"):
         update["support"] = support
     return update
+
+
+def _sign(answer: AIMessage, strategy: str | None, writer: dict[str, str]) -> None:
+    """Note in an answer who has written it, and for which strategy and graph."""
+    answer.response_metadata = {**writer, STRATEGY: strategy}
+    name = graph_name(strategy)
+    if name != strategy:
+        answer.name = answer.response_metadata[GRAPH] = name
 
 
 def _written_by(step: Step[Context], model: BaseChatModel | None) -> dict[str, str]:

@@ -55,12 +55,12 @@ def ending(outcome: Outcome) -> dict[str, str]:
     Args:
         outcome: The outcome of a run.
     """
-    told: dict[str, str] = {"status": outcome["status"]}
+    shown: dict[str, str] = {"status": outcome["status"]}
     if "verified_by" in outcome:
-        told["verified_by"] = outcome["verified_by"]
+        shown["verified_by"] = outcome["verified_by"]
     if "limit" in outcome:
-        told["limit"] = _limit(outcome["limit"])
-    return told
+        shown["limit"] = _limit(outcome["limit"])
+    return shown
 
 
 def _limit(limit: Limit) -> str:
@@ -125,7 +125,7 @@ def draw_graph(graph: CompiledStateGraph[Any, Any, Any, Any]) -> None:
     """
     drawn = graph.get_graph()
     _, axes = plt.subplots(figsize=(1.55 * len(drawn.nodes), 2.2))
-    boxes = {name: axes.text(place, 0, _label(name), **_box(name)) for place, name in enumerate(drawn.nodes)}
+    boxes = {name: axes.text(column, 0, _label(name), **_box(name)) for column, name in enumerate(drawn.nodes)}
     for edge in drawn.edges:
         _draw_edge(axes, boxes[edge.source], boxes[edge.target], "dashed" if edge.conditional else "solid")
     axes.set(xlim=(-0.5, len(boxes) - 0.5), ylim=(-0.8, 1))
@@ -190,16 +190,16 @@ def _rows(tree: Tree) -> dict[str, float]:
     rows: dict[str, float] = {}
     leaves = 0
 
-    def place(node_id: str) -> float:
+    def row_of(node_id: str) -> float:
         nonlocal leaves
-        below = [place(node["id"]) for node in tree.values() if node["parent_id"] == node_id]
+        below = [row_of(node["id"]) for node in tree.values() if node["parent_id"] == node_id]
         rows[node_id] = (below[0] + below[-1]) / 2 if below else float(leaves)
         leaves += not below
         return rows[node_id]
 
     for node in tree.values():
         if node["parent_id"] is None:
-            place(node["id"])
+            row_of(node["id"])
     return rows
 
 

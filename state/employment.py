@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic.json_schema import JsonSchemaValue
@@ -108,10 +108,7 @@ class CooperationContext(AskingContext, SearchContext, SourcedContext, VerifiedC
     """Settings of strategies that let others work. What all strategies share (model, search, corpus, timeouts) is
     handed on to them."""
 
-    @property
-    def judges(self) -> bool:
-        """Always: a worker may."""
-        return True
+    judges: ClassVar[bool] = True  # a worker may
 
     @property
     def tries_several(self) -> bool:

@@ -71,6 +71,7 @@ _VERIFIED = Applies("in strategies that hold their answer against its sources", 
 class SourcedContext(Context):
     """Settings of strategies whose answers rest on sources."""
 
+    judges: ClassVar[bool] = True
     cites: ClassVar[bool] = True
     """Whether the answer itself is held against its sources, and not something else."""
 
@@ -274,6 +275,7 @@ Preset = Mapping[str, str | float | bool | None]
 class TreeContext(TaskContext):
     """Settings of every tree search."""
 
+    judges: ClassVar[bool] = True
     task_presets: ClassVar[Preset] = {}
     """Defaults in an environment that has no presets of its own for the strategy."""
 

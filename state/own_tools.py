@@ -31,7 +31,8 @@ def _are_tools(value: Sequence[T]) -> list[T]:
     if len(value) > MOST:
         raise ValueError(f"an agent has at most {MOST} tools, and these are {len(value)}: choose among them")
     schemas = [getattr(tool, "args_schema", None) for tool in value]
-    check_size([schema for schema in schemas if isinstance(schema, dict)], DECLARED)
+    declared = [schema for schema in schemas if isinstance(schema, dict)]
+    check_size(declared, DECLARED)
     return list(value)
 
 

@@ -16,7 +16,8 @@ def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
     """Return the message with these of its tool calls alone, in its content, too: Anthropic's messages and OpenAI's
     responses repeat each call as a block, and are refused with one that nothing answers."""
     kept = {call["id"] for call in calls}
-    dropped = {call["id"] for call in message.tool_calls if call["id"]} - kept
+    called = {call["id"] for call in message.tool_calls if call["id"]}
+    dropped = called - kept
     content = message.content
     if isinstance(content, list):
         content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]

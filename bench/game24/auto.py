@@ -112,10 +112,10 @@ def _of_samples(sampled: Sampled, k: int) -> Won:
     return np.array([best_of(right, count, min(k, sampled.most)) for right, count in drawn])
 
 
-def difference(one: Won, other: Won) -> tuple[float, float]:
-    """Return the 95 % interval of how many more games `one` solves, by drawing sets of games with a fixed seed."""
-    drawn = np.random.default_rng(0).integers(0, len(one), (RESAMPLED, len(one)))
-    sums = (one - other)[drawn].sum(axis=1)
+def difference(first: Won, second: Won) -> tuple[float, float]:
+    """Return the 95 % interval of how many more games the first has won, by drawing sets of games with a fixed seed."""
+    drawn = np.random.default_rng(0).integers(0, len(first), (RESAMPLED, len(first)))
+    sums = (first - second)[drawn].sum(axis=1)
     low, high = np.quantile(sums, (0.025, 0.975))
     return float(low), float(high)
 

@@ -96,9 +96,9 @@ class Sampled:
 
     async def per_sample(self) -> Cost:
         """Calculate the cost of a sample, with the prompt of `graphs.chain_of_thought`."""
-        said = [record["outputs"][0]["text"] for record in self.records]
+        texts = [record["outputs"][0]["text"] for record in self.records]
         entry = Entry(chain_of_thought.graph, {})
-        games = [await play(entry, game, _says(text), 1) for game, text in zip(self.games, said, strict=True)]
+        games = [await play(entry, game, _says(text), 1) for game, text in zip(self.games, texts, strict=True)]
         return Cost(1, 1, sum(game.spent.tokens for game in games) / len(games))
 
     def solved(self, k: int) -> float | None:

@@ -141,8 +141,8 @@ async def play(way: Way, game: Game, requests: int, rate: float, seed: int) -> t
     """Let a way answer a game; return whether that is right, and the tokens that it took."""
     model = FakeChatModelWithoutN(reply=Author(game, rate, seed))
     context = {**PLAIN, "environment": Unrewarded(), "model": model, **way.settings(requests)}
-    asked: dict[str, Any] = {"messages": [("user", "Play.")], "task": game.task}
-    out = await way.graph.ainvoke(asked, context={**context, "max_model_calls": requests})
+    request: dict[str, Any] = {"messages": [("user", "Play.")], "task": game.task}
+    out = await way.graph.ainvoke(request, context={**context, "max_model_calls": requests})
     return game.is_right(out["answer"] or "none"), out["usage"]["total_tokens"]
 
 

@@ -90,14 +90,14 @@ def shown(found: float, runs: int) -> str:
     return f"{found:.0f} ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
-def sign_test(one: Sequence[bool], other: Sequence[bool]) -> tuple[int, int, float]:
+def sign_test(first: Sequence[bool], second: Sequence[bool]) -> tuple[int, int, float]:
     """Compare two searches on the same games.
 
     Returns:
         How many games only the first has solved, how many only the second, and how likely a difference as large is
         where both are equally good (the exact sign test, two-sided).
     """
-    pairs = [*zip(one, other, strict=True)]
+    pairs = [*zip(first, second, strict=True)]
     only_one, only_other = pairs.count((True, False)), pairs.count((False, True))
     n, least = only_one + only_other, min(only_one, only_other)
     return only_one, only_other, min(1.0, 2 * sum(comb(n, k) for k in range(least + 1)) / 2**n)

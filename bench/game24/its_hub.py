@@ -37,7 +37,7 @@ def drawn(games: Sequence[Game], orders: int) -> Iterator[list[str]]:
 
 def told_apart(answers: Sequence[str]) -> list[str]:
     """Give each answer that cannot be read a text of its own."""
-    return [answer or f"unreadable {place}" for place, answer in enumerate(answers)]
+    return [answer or f"unreadable {number}" for number, answer in enumerate(answers)]
 
 
 def ask(python: Path, votes: Iterable[Sequence[str]]) -> list[str]:

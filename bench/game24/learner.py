@@ -49,23 +49,23 @@ class Learner(Player):
 
     def __init__(self, proposes: bool = True, values: bool = True) -> None:
         self.proposes, self.values = proposes, values
-        self.told = KNOWN
+        self.signs = KNOWN
 
     def __call__(self, request: Request) -> Reply:
         """Answer a request with what its prompt tells."""
-        self.told = KNOWN + "".join(sign for sign in "*/" if f"Think of {sign} too" in lessons(request))
+        self.signs = KNOWN + "".join(sign for sign in "*/" if f"Think of {sign} too" in lessons(request))
         return super().__call__(request)
 
     def steps(self, numbers: str, request: Request) -> list[str]:
         """Return some of the legal steps, at random."""
-        found = moves(numbers, self.told if self.proposes else KNOWN)
+        found = moves(numbers, self.signs if self.proposes else KNOWN)
         return random.Random(f"{request.key} {request.index}").sample(found, min(LISTED, len(found)))
 
     def labels(self, numbers: str) -> list[str]:
         """Label two numbers by whether they make 24; more of them may."""
         if len(numbers.split()) > 2:
             return ["likely"]
-        return ["sure" if wins(numbers, self.told if self.values else KNOWN) else "impossible"]
+        return ["sure" if wins(numbers, self.signs if self.values else KNOWN) else "impossible"]
 
     def reflection(self, text: str) -> str:
         """Name the first operation that was missing and not tried."""

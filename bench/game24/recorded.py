@@ -15,7 +15,7 @@ from typing import Any
 from bench.replays.records import Record
 from reflective_agents.environments.game24 import Game24, Step, check_step, parse_step
 from reflective_agents.testing.script import Reply, Request, likely
-from reflective_agents.tree_search.values import grade_from_labels
+from reflective_agents.tree_search.label_values import grade_from_labels
 
 GAME = Game24()
 _LEFT = re.compile(r"Left: ((?:-?\d+(?:[./]\d+)?\b *)+)")
@@ -142,19 +142,19 @@ class Recorded(Player):
     def __init__(self, records: Sequence[Record]) -> None:
         self.proposals: dict[str, list[str]] = {r["key"]: r["texts"] for r in records if r["role"] == "propose"}
         self.values: dict[str, list[str]] = {r["key"]: r["samples"] for r in records if r["role"] == "value"}
-        self.asked: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
 
     def steps(self, numbers: str, request: Request) -> list[str]:
         """Return the lines of a recorded list: the next list for each candidate, and each time it is asked."""
         texts = self.proposals.get(numbers, [])
-        self.asked["propose"] += 1
+        self.calls["propose"] += 1
         self.misses["propose"] += not texts
         return texts[(request.index + request.attempt) % len(texts)].splitlines() if texts else []
 
     def labels(self, numbers: str) -> Sequence[str]:
         """Return the recorded labels."""
-        self.asked["value"] += 1
+        self.calls["value"] += 1
         self.misses["value"] += numbers not in self.values
         return self.values.get(numbers, ["?"])
 
@@ -163,8 +163,8 @@ class Recorded(Player):
         texts = self.proposals.get(numbers, [])
         shares: defaultdict[str, float] = defaultdict(float)
         for text in texts:
-            for place, line in enumerate(text.splitlines(), 1):
-                shares[GAME.canonical(line)] = max(shares[GAME.canonical(line)], 0.0) + 1 / place / len(texts)
+            for rank, line in enumerate(text.splitlines(), 1):
+                shares[GAME.canonical(line)] = max(shares[GAME.canonical(line)], 0.0) + 1 / rank / len(texts)
         return min(max(shares[GAME.canonical(step)], 1e-6), 1.0)
 
 

@@ -47,7 +47,7 @@ class Game(NamedTuple):
 
 def recorded(record: Record) -> Game:
     """Read the recorded samples of a game; those that do not vote have an empty answer."""
-    samples = [read(AIMessage(one["text"]), Game24(), "") for one in record["outputs"]]
+    samples = [read(AIMessage(output["text"]), Game24(), "") for output in record["outputs"]]
     voters = [sample if sample in voting(samples) else None for sample in samples]
     answers = [sample["normal"] if sample else "" for sample in voters]
     verdicts = zip(answers, record["verdict"]["r"], strict=True)
@@ -105,7 +105,7 @@ def measured(
 ) -> dict[str, Table]:
     """Run each criterion on all games, in so many orders."""
     tables = {name: np.zeros((len(games), orders, 3)) for name in criteria}
-    for place, game in enumerate(games):
+    for index, game in enumerate(games):
         for seed in range(orders):
             answers = random.Random(seed).sample(game.answers, len(game.answers))
             known, expected = chances(answers), elected(answers)
@@ -113,7 +113,7 @@ def measured(
                 ends = (k for k in range(batch, len(answers), batch) if stops(answers, known, k))
                 drawn = next(ends, len(answers))
                 winner = elected(answers[:drawn])
-                tables[name][place, seed] = drawn, winner == expected, winner in game.right
+                tables[name][index, seed] = drawn, winner == expected, winner in game.right
     return tables
 
 

@@ -67,13 +67,13 @@ async def measured(problems: Sequence[Problem], counts: Sequence[int]) -> dict[s
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("tasks", total=len(problems))
 
-        async def one(problem: Problem) -> dict[str, list[float]]:
+        async def measure(problem: Problem) -> dict[str, list[float]]:
             async with turn:
                 rates = await solved(problem, counts)
             progress.advance(bar)
             return rates
 
-        each = await asyncio.gather(*map(one, problems))
+        each = await asyncio.gather(*map(measure, problems))
     return {name: list(np.array([found[name] for found in each]).T) for name in ROWS}
 
 

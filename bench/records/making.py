@@ -106,7 +106,7 @@ def write(folder: Path, name: str, records: list[Record]) -> None:
 
 def write_manifest(folder: Path) -> None:
     """Write what is known of the sets: source, licence, model and published figures."""
-    told = {
+    manifest = {
         name: {
             "source": f"{source['repository']} at {source['commit']}",
             "licence": source["licence"],
@@ -115,7 +115,7 @@ def write_manifest(folder: Path) -> None:
         }
         for name, source in SOURCES.items()
     }
-    (folder / "MANIFEST.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
 def differs(name: str, records: list[Record]) -> str | None:

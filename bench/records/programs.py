@@ -56,12 +56,12 @@ def attempts(logs: Logs, style: str, most: int | None = None) -> Iterator[Record
         lessons = row.get("reflections", [])
         outputs: list[Record] = []
         if "solution" in row and ("implementations" not in row or row["implementations"]):
-            first, told = row.get("implementations", [])[:1], row.get("test_feedback", [])
+            first, feedback = row.get("implementations", [])[:1], row.get("test_feedback", [])
             outputs += [{"role": "implement", "text": text} for text in first]
-            outputs += [{"role": "evaluate", "text": text} for text in told[:1]]
+            outputs += [{"role": "evaluate", "text": text} for text in feedback[:1]]
             outputs += [{"role": "reflect", "text": text} for text in lessons[:most]]
             outputs.append({"role": "implement", "final": 1, "text": row["solution"]})
-            outputs += [{"role": "evaluate", "last": 1, "text": text} for text in told[1:]]
+            outputs += [{"role": "evaluate", "last": 1, "text": text} for text in feedback[1:]]
         solved = row.get("is_solved")
         yield {
             "id": _id(row),
@@ -103,9 +103,9 @@ async def _passes(task: Task, program: str) -> int:
 
 def sampled(logs: Logs) -> Iterator[Record]:
     """Return a hundred programs and a hundred texts of tests for each task of HumanEval, from two logs in its order."""
-    for place, (wrote, tested) in enumerate(zip(*map(_rows, logs), strict=True)):
+    for number, (wrote, tested) in enumerate(zip(*map(_rows, logs), strict=True)):
         yield {
-            "id": f"humaneval/{place}",
+            "id": f"humaneval/{number}",
             "task": {"prompt": wrote["prompt"]},
             "samples": wrote["samples"],
             "tests_prompt": tested["prompt"].removeprefix(wrote["prompt"]),

@@ -51,17 +51,19 @@ def with_articles(rows: Iterable[dict[str, Any]]) -> Iterator[Record]:
     Args:
         rows: The rows; facts and articles are columns of titles and of numbers or sentences.
     """
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         facts, context = row["supporting_facts"], row["context"]
         yield {
             "id": f"hotpot/{row['id']}",
-            "idx": place,
+            "idx": number,
             "question": row["question"],
             "gold": row["answer"],
             "type": row["type"],
             "level": row["level"],
             "supporting_facts": [[title, int(n)] for title, n in zip(facts["title"], facts["sent_id"], strict=True)],
-            "context": [[title, [*said]] for title, said in zip(context["title"], context["sentences"], strict=True)],
+            "context": [
+                [title, [*sentences]] for title, sentences in zip(context["title"], context["sentences"], strict=True)
+            ],
         }
 
 
@@ -99,8 +101,8 @@ def _agents(text: str, tasks: Sequence[Record]) -> dict[str, _Agent]:
 
 def _task(agent: str, tasks: Sequence[Record]) -> Record | None:
     """Return the question of an attempt: the longest of those that its text asks."""
-    asked = [task for task in tasks if f"Question: {task['question']}" in agent]
-    return max(asked, key=lambda task: len(task["question"]), default=None)
+    fitting = [task for task in tasks if f"Question: {task['question']}" in agent]
+    return max(fitting, key=lambda task: len(task["question"]), default=None)
 
 
 def _steps(agent: str) -> list[Record]:
@@ -179,12 +181,12 @@ def claims(logs: Logs) -> Iterator[Record]:
 
 def questions(logs: Logs) -> Iterator[Record]:
     """Return HotpotQA's questions without articles."""
-    for place, row in enumerate(json.loads(logs[0])):
-        yield {"id": f"hotpotdev/{place}", "question": row["question"], "gold": row["answer"], "type": row["type"]}
+    for number, row in enumerate(json.loads(logs[0])):
+        yield {"id": f"hotpotdev/{number}", "question": row["question"], "gold": row["answer"], "type": row["type"]}
 
 
 def facts(logs: Logs) -> Iterator[Record]:
     """Return FEVER's claims."""
-    for place, line in enumerate(logs[0].decode().splitlines()):
+    for number, line in enumerate(logs[0].decode().splitlines()):
         row = json.loads(line)
-        yield {"id": f"fever/{place}", "claim": row["claim"], "gold": row["label"]}
+        yield {"id": f"fever/{number}", "claim": row["claim"], "gold": row["label"]}

@@ -30,14 +30,14 @@ def conversations(logs: Logs) -> Iterator[Record]:
             yield _conversation(row["sample_id"].removeprefix("conv-"), row["conversation"], row["qa"])
 
 
-def _conversation(id: str, spoken: dict[str, Any], asked: Sequence[dict[str, Any]]) -> Record:
+def _conversation(id: str, spoken: dict[str, Any], questions_asked: Sequence[dict[str, Any]]) -> Record:
     sessions: list[Record] = []
     known: set[str] = set()
     for number in _numbers(spoken):
         turns = list(map(_turn, spoken[f"session_{number}"]))
         known.update(turn["id"] for turn in turns)
         sessions.append({"number": number, "at": _at(spoken[f"session_{number}_date_time"]), "turns": turns})
-    questions = [_question(f"{id}-{place}", question, known) for place, question in enumerate(asked)]
+    questions = [_question(f"{id}-{nth}", question, known) for nth, question in enumerate(questions_asked)]
     speakers = [spoken["speaker_a"], spoken["speaker_b"]]
     return {"id": id, "speakers": speakers, "sessions": sessions, "questions": questions}
 
@@ -48,15 +48,15 @@ def _numbers(spoken: Iterable[str]) -> list[int]:
     return sorted(int(match[1]) for match in matches if match)
 
 
-def _question(id: str, asked: dict[str, Any], known: set[str]) -> Record:
+def _question(id: str, row: dict[str, Any], known: set[str]) -> Record:
     evidence: list[str] = []
-    for text in asked.get("evidence", []):
+    for text in row.get("evidence", []):
         evidence += [turn for turn in _evidence(text) if turn in known]
     return {
         "id": id,
-        "question": asked["question"],
-        "answer": str(asked["answer"]) if "answer" in asked else None,
-        "category": asked["category"],
+        "question": row["question"],
+        "answer": str(row["answer"]) if "answer" in row else None,
+        "category": row["category"],
         "evidence": evidence,
     }
 
@@ -84,19 +84,19 @@ def paragraphs(logs: Logs, name: str) -> Iterator[Record]:
         name: How the ids begin.
     """
     rows, drawn = _paragraphs(json.loads(logs[0])), _paragraphs(json.loads(logs[-1]))
-    for place, (own, by) in enumerate(zip(rows, drawn, strict=True)):
+    for number, (own, by) in enumerate(zip(rows, drawn, strict=True)):
         if int(hashlib.sha256(by.text.encode()).hexdigest()[:8], 16) % 100 < SPLIT:
             questions: list[Record] = []
-            for asked in own.asked:
-                answers = dict.fromkeys(answer["text"] for answer in asked["answers"])
-                questions.append({"question": asked["question"], "answers": list(answers)})
-            yield {"id": f"{name}-{place:04}", "title": own.title, "text": own.text, "questions": questions}
+            for question in own.questions:
+                answers = dict.fromkeys(answer["text"] for answer in question["answers"])
+                questions.append({"question": question["question"], "answers": list(answers)})
+            yield {"id": f"{name}-{number:04}", "title": own.title, "text": own.text, "questions": questions}
 
 
 class _Paragraph(NamedTuple):
     title: str
     text: str
-    asked: list[dict[str, Any]]
+    questions: list[dict[str, Any]]
 
 
 def _paragraphs(found: dict[str, Any]) -> Iterator[_Paragraph]:

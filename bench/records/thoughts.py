@@ -28,9 +28,9 @@ SAMPLED = 10
 
 def puzzles(logs: Logs) -> Iterator[Record]:
     """Return the games of 24, from the first file: a table with the rank, the numbers and how many people solve it."""
-    for place, row in enumerate(csv.DictReader(io.StringIO(logs[0].decode()))):
+    for number, row in enumerate(csv.DictReader(io.StringIO(logs[0].decode()))):
         rate = next(row[name] for name in row if name.lower().startswith("solved"))
-        yield {"id": f"game24/{place}", "input": row["Puzzles"], "rank": int(row["Rank"]), "human_solved_rate": rate}
+        yield {"id": f"game24/{number}", "input": row["Puzzles"], "rank": int(row["Rank"]), "human_solved_rate": rate}
 
 
 def samples(logs: Logs) -> Iterator[Record]:
@@ -94,19 +94,19 @@ def by_numbers(games: Sequence[Record]) -> Iterator[Record]:
     Args:
         games: The records of `beams`.
     """
-    said: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     judged: dict[str, list[str]] = {}
     for game in games:
         for output in game["outputs"]:
             state = output["state"].strip().rpartition("\n")[2]
             key = _numbers(state or game["task"]["input"])
             if output["role"] == "propose":
-                texts = [] if key == WON else said.setdefault(key, [])
+                texts = [] if key == WON else by_key.setdefault(key, [])
                 if output["text"] not in texts:
                     texts.append(output["text"])
             elif "left: " in state and any(label != UNSAID for label in output["samples"]):
                 judged.setdefault(key, output["samples"])
-    for key, texts in said.items():
+    for key, texts in by_key.items():
         yield {"role": "propose", "key": key, "texts": texts}
     for key, samples in judged.items():
         yield {"role": "value", "key": key, "samples": samples}
@@ -123,34 +123,34 @@ def _numbers(line: str) -> str:
 
 def crosswords(logs: Logs) -> Iterator[Record]:
     """Return the puzzles: clues, and the letters of the board."""
-    for place, (clues, board) in enumerate(json.loads(logs[0])):
-        yield {"id": f"crosswords/{place}", "clues": clues, "board_gt": "".join(board)}
+    for number, (clues, board) in enumerate(json.loads(logs[0])):
+        yield {"id": f"crosswords/{number}", "clues": clues, "board_gt": "".join(board)}
 
 
 def depth_first(logs: Logs) -> Iterator[Record]:
     """Return the searched puzzles: with pruning, without it, what was proposed for each state, and the puzzles."""
     pruned, whole, cache = map(json.loads, logs[:3])
     known = [*crosswords(logs[3:])]
-    for place, puzzle in enumerate(PUZZLES):
+    for number, puzzle in enumerate(PUZZLES):
         row, seen = known[puzzle], set[str]()
         outputs: list[Record] = []
         start = _State(row["clues"])
         _propose(outputs, seen, start, cache)
-        for visit in pruned[place]:
+        for visit in pruned[number]:
             state = _State(row["clues"])
             for action in visit["actions"]:
                 state.enter(action)
             rewards = {name: visit["info"][name] for name in ("r_word", "r_letter")}
-            said = {"actions": visit["actions"], "count": visit["count"]}
-            outputs.append({"role": "value", "state": state.short(), **said, **rewards})
+            visited = {"actions": visit["actions"], "count": visit["count"]}
+            outputs.append({"role": "value", "state": state.short(), **visited, **rewards})
             if visit["count"]["impossible"] < 1:
                 _propose(outputs, seen, state, cache)
-        best = {**_best(pruned[place]), **{f"noprune_{name}": end for name, end in _best(whole[place]).items()}}
+        best = {**_best(pruned[number]), **{f"noprune_{name}": end for name, end in _best(whole[number]).items()}}
         yield {
             "id": row["id"],
             "task": {"clues": row["clues"], "board_gt": row["board_gt"], "idx": puzzle},
             "outputs": outputs,
-            "verdict": {"steps": len(pruned[place]), **best},
+            "verdict": {"steps": len(pruned[number]), **best},
         }
 
 
@@ -237,7 +237,7 @@ def _score(info: dict[str, Any]) -> Record:
 
 def texts(logs: Logs) -> Iterator[Record]:
     """Return plans and passages, with the votes on each."""
-    for place, game in enumerate(json.loads(logs[0])):
+    for number, game in enumerate(json.loads(logs[0])):
         outputs: list[Record] = []
         chosen = []
         for step in game["steps"]:
@@ -248,7 +248,7 @@ def texts(logs: Logs) -> Iterator[Record]:
             outputs.append({"role": "vote", "step": step["step"], "n": VOTES, "counts": step["values"]})
             chosen.append(step["new_ys"].index(step["select_new_ys"][0]))
         yield {
-            "id": f"text/{game.get('idx', place)}",
+            "id": f"text/{game.get('idx', number)}",
             "task": {"input": game["steps"][0]["x"]},
             "outputs": outputs,
             "verdict": {"chosen": chosen, "valid_votes": [sum(step["values"]) for step in game["steps"]]},

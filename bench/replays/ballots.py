@@ -55,13 +55,13 @@ def author(record: Record) -> Author:
 
 def samples(record: Record) -> tuple[list[str], list[str]]:
     """Return the recorded texts of both steps."""
-    said: list[list[str]] = [[], []]
+    by_step: list[list[str]] = [[], []]
     for output in record["outputs"]:
         if output["role"] == "sample":
-            texts = said[output["step"]]
+            texts = by_step[output["step"]]
             words = output["text"].split()
             texts.append(marked(output["text"].strip(), sum(unmarked(text)[0].split() == words for text in texts)))
-    return said[0], said[1]
+    return by_step[0], by_step[1]
 
 
 async def votes(folder: Path, name: str) -> Measured:

@@ -15,7 +15,7 @@ from bench.replays.thoughts import LIMITS, Key, Model, Result, marked, run_of, u
 from reflective_agents.environments.base import State, Task, Transition, refuse
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.state.settings.tree_of_thoughts import TreeOfThoughtsContext
-from reflective_agents.tree_search.values import grade_from_labels
+from reflective_agents.tree_search.label_values import grade_from_labels
 
 GAME = Game24()
 NOTHING = "(The log holds no proposals.)"
@@ -106,9 +106,9 @@ def text_of(result: Result, node: str) -> str:
 def beams(result: Result) -> list[list[str]]:
     """Return the beam of each level, as texts in order: those that were expanded, and the last."""
     levels: defaultdict[int, list[str]] = defaultdict(list)
-    for told in result["log"]:
-        if told["kind"] == "expand" and told["node"] != "0":
-            levels[told["node"].count(".")].append(text_of(result, told["node"]))
+    for entry in result["log"]:
+        if entry["kind"] == "expand" and entry["node"] != "0":
+            levels[entry["node"].count(".")].append(text_of(result, entry["node"]))
     last = [text_of(result, node) for node in result["stats"]["0"]["own"]["frontier"]]
     return [*(levels[level] for level in sorted(levels)), last]
 

@@ -71,10 +71,10 @@ class Model(Recorded[Key, Reply]):
 
     def __call__(self, request: Request) -> Reply:
         """Answer a request with what the log answers."""
-        return self.take(asked(request))
+        return self.take(key_of(request))
 
 
-def asked(request: Request) -> Key:
+def key_of(request: Request) -> Key:
     """Return what a request of the strategies asks for."""
     system, human = (
         str(request.messages[0].text),
@@ -140,8 +140,8 @@ class RecordedWorld:
         acts = [*state["acts"], action]
         parsed = parse_action(action)
         if parsed is None or parsed.name not in ("search", "lookup"):
-            told = await self._real.step(state, action)
-            return told._replace(state={**told.state, "acts": acts})
+            transition = await self._real.step(state, action)
+            return transition._replace(state={**transition.state, "acts": acts})
         observation = self._observations.take(Seen(state["task"]["question"], tuple(acts)))
         return Transition({**state, "acts": acts}, observation)
 

@@ -42,7 +42,7 @@ class Logged(NamedTuple):
     """What a log holds of one task."""
 
     task: Task
-    said: str
+    feedback: str
     """The first feedback."""
     lesson: str
     programs: tuple[str, ...]
@@ -116,7 +116,7 @@ async def _measure(known: Sequence[Logged], results: Sequence[dict[str, Any]], m
         "answer": answers,
     }
     theirs: dict[str, list[Any]] = {
-        "feedback": [evaluated(logged.said) for logged in known],
+        "feedback": [evaluated(logged.feedback) for logged in known],
         "exec_pass": [bool(logged.verdict["exec_pass"]) for logged in known],
         "answer": last,
     }
@@ -125,10 +125,10 @@ async def _measure(known: Sequence[Logged], results: Sequence[dict[str, Any]], m
         theirs["root_exec_pass"] = [bool(logged.verdict["root_exec_pass"]) for logged in known]
     measured = Measured({}, Differences(), [model])
     for kind, values in ours.items():
-        for place, (here, there) in enumerate(zip(values, theirs[kind], strict=True)):
+        for index, (here, there) in enumerate(zip(values, theirs[kind], strict=True)):
             if here != there:
-                reason = await _why(kind, known[place], written[place], here)
-                measured.differences.add(f"{kind}: {reason or UNEXPLAINED}", tasks[place]["id"])
+                reason = await _why(kind, known[index], written[index], here)
+                measured.differences.add(f"{kind}: {reason or UNEXPLAINED}", tasks[index]["id"])
                 if kind.endswith("exec_pass") and reason:
                     measured.corrections[kind] = measured.corrections.get(kind, 0) + there - here
     measured.figures.update({kind: sum(values) for kind, values in ours.items() if kind.endswith("exec_pass")})
@@ -150,7 +150,7 @@ async def _why(kind: str, logged: Logged, written: Sequence[str | None], here: A
     data, feedback = logged.task["data"], kind == "feedback"
     program = last if kind == "exec_pass" else first
     tests = "\n".join(data["tests"]) if feedback else data["hidden"]
-    reason = explain(Program(program, data["prompt"], tests, logged.said if feedback else ""))
+    reason = explain(Program(program, data["prompt"], tests, logged.feedback if feedback else ""))
     if reason is None and here is True and (await IMPATIENT.measure(logged.task, program))["passed"] < 1:
         return _SLOW
     return reason

@@ -171,9 +171,9 @@ async def dfs(folder: Path, name: str) -> Measured:
     """Replay the visits of a log."""
     records, differences = load(folder, name), Differences()
     proposed = [Proposed(record) for record in records]
-    models = [puzzle_model(one) for one in proposed]
-    for record, one, (_, left) in zip(records, proposed, models, strict=True):
-        if one.rounded:
+    models = [puzzle_model(proposal) for proposal in proposed]
+    for record, proposal, (_, left) in zip(records, proposed, models, strict=True):
+        if proposal.rounded:
             differences.add(ROUNDED, record["id"])
         if left:
             differences.add(NOT_ASKED, f"{record['id']} ({left})")

@@ -147,8 +147,8 @@ def _compare(differences: Differences, id: str, tried: list[Attempt], result: di
     """Note where an attempt came to another end than in the log."""
     ours = [_status(trial) for trial in result["trials"]]
     logged = [attempt.status for attempt in tried]
-    for place, attempt in enumerate(tried):
-        if ours[place : place + 1] != [attempt.status]:
+    for index, attempt in enumerate(tried):
+        if ours[index : index + 1] != [attempt.status]:
             differences.add(UNEXPLAINED, id, attempt.trial)
     if len(ours) != len(logged):
         differences.add(UNEXPLAINED, id)

@@ -20,13 +20,13 @@ class Program(NamedTuple):
         text: The program.
         prompt: The source that the task gives.
         tests: The tests that were run, as one text.
-        said: What the log says of them; empty where it says no more than the outcome.
+        feedback: What the log says of them; empty where it says no more than the outcome.
     """
 
     text: str
     prompt: str
     tests: str
-    said: str = ""
+    feedback: str = ""
 
 
 def explain(program: Program) -> str | None:
@@ -37,7 +37,7 @@ def explain(program: Program) -> str | None:
     for module in defined.modules:
         if find_spec(module) is None:
             return f"the program imports {module}, which is not installed here"
-    for name in _REPLACED.findall(program.said):
+    for name in _REPLACED.findall(program.feedback):
         if hasattr(builtins, name):
             return f"in the log all programs ran in one process, where another one had replaced `{name}`"
     tests, helpers = names(program.tests), set(_DEFINED.findall(program.prompt)) - defined.bound

@@ -38,7 +38,7 @@ async def game24(folder: Path, name: str) -> Measured:
         for task, result in zip(tasks, results, strict=True)
     ]
     for record, row in zip(records, won, strict=True):
-        if "".join(str(int(one)) for one in row) != record["verdict"]["r"]:
+        if "".join(str(int(number)) for number in row) != record["verdict"]["r"]:
             differences.add(UNEXPLAINED, record["id"])
     figures = {
         "n": len(won),

@@ -31,10 +31,10 @@ class Model(Recorded[Key, str]):
 
     def __call__(self, request: Request) -> str:
         """Answer a request with what the log answers."""
-        return self.take(asked(request))
+        return self.take(key_of(request))
 
 
-def asked(request: Request) -> Key:
+def key_of(request: Request) -> Key:
     """Return what a request of the graph asks for."""
     found = re.search(r"<task>\n(.*?)\n</task>", request.last, re.DOTALL)
     if found is None:

@@ -87,7 +87,7 @@ def read_search(record: Record) -> list[Expansion]:
 
 def _read(outputs: Sequence[Record]) -> Iterator[Expansion]:
     stack: list[tuple[Thought, ...]] = [()]
-    marks = [place for place, output in enumerate(outputs) if _TAKEN.match(output.get("text", ""))]
+    marks = [index for index, output in enumerate(outputs) if _TAKEN.match(output.get("text", ""))]
     for begin, end in zip(marks, [*marks[1:], len(outputs)], strict=True):
         if not stack:
             raise ValueError(f"output {begin}: no node is left")
@@ -104,8 +104,10 @@ def _read(outputs: Sequence[Record]) -> Iterator[Expansion]:
 
 
 def _child(output: Record) -> Child:
-    told = ast.literal_eval(output["feedback"])
-    ended = told["answer"] is not None
+    feedback = ast.literal_eval(output["feedback"])
+    ended = feedback["answer"] is not None
     return Child(
-        Thought(output["thought"], output["action"]), output["observation"], float(told.get("em", 0)) if ended else None
+        Thought(output["thought"], output["action"]),
+        output["observation"],
+        float(feedback.get("em", 0)) if ended else None,
     )

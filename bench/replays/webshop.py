@@ -34,13 +34,13 @@ _STATED = re.compile(r"correctness score is (\d+)")
 
 
 class Child(NamedTuple):
-    """A node that an expansion made. `vote` is the judge's, as the program read it out of `said`."""
+    """A node that an expansion made. `vote` is the judge's, as the program read it out of `reply`."""
 
     action: str
     observation: str
     reward: float
     vote: float | None
-    said: str
+    reply: str
 
     @property
     def ended(self) -> bool:
@@ -67,7 +67,7 @@ class Expansion(NamedTuple):
 class _Group(NamedTuple):
     """A call for proposals and what follows it, up to the next one. `last` groups may be cut off."""
 
-    place: int
+    number: int
     samples: list[str]
     steps: list[Record]
     values: list[Record]
@@ -81,7 +81,7 @@ class _Group(NamedTuple):
         if simulates and len(judged) < len(nodes):
             judged = []  # the simulation is at its end
         if len(self.values) > len(judged) or (len(self.values) < len(judged) and not self.last):
-            raise ValueError(f"output {self.place}: {len(self.values)} values for {len(judged)} nodes")
+            raise ValueError(f"output {self.number}: {len(self.values)} values for {len(judged)} nodes")
         votes = {
             action: (value["value"], value["samples"][0]) for action, value in zip(judged, self.values, strict=False)
         }
@@ -92,7 +92,7 @@ class _Group(NamedTuple):
 
 
 def _groups(outputs: Sequence[Record]) -> Iterator[_Group]:
-    starts = [place for place, output in enumerate(outputs) if output["role"] == "propose"]
+    starts = [index for index, output in enumerate(outputs) if output["role"] == "propose"]
     for begin, end in zip(starts, [*starts[1:], len(outputs)], strict=True):
         rest = outputs[begin:end]
         steps, values = ([output for output in rest if output["role"] == role] for role in ("env", "value"))
@@ -157,20 +157,20 @@ def proposals_of(expansions: Sequence[Expansion]) -> dict[Path, list[tuple[str, 
 def votes_of(expansions: Sequence[Expansion]) -> dict[Path, tuple[float, str]]:
     """Return the judge's votes, as the program read them, and its words, by the path of the node that was judged."""
     return {
-        tuple(map(canonical, (*expansion.path, child.action))): (child.vote, child.said)
+        tuple(map(canonical, (*expansion.path, child.action))): (child.vote, child.reply)
         for expansion in expansions
         for child in expansion.children
         if child.vote is not None
     }
 
 
-def stated(said: str) -> float | None:
+def stated(text: str) -> float | None:
     """Return the score from 0 to 1 that a judge's words state; None if they state none.
 
     The program looks for "10" anywhere in them, then for "9", and so on; what has none of these is worth -1, also
     where the words say 0.
     """
-    found = _STATED.findall(said)
+    found = _STATED.findall(text)
     return int(found[-1]) / 10 if found else None
 
 
@@ -203,16 +203,16 @@ class _Reading:
     def read(self, outputs: Sequence[Record]) -> Iterator[Expansion]:
         for group in _groups(outputs):
             if self._over:
-                raise ValueError(f"output {group.place}: the search had ended")
+                raise ValueError(f"output {group.number}: the search had ended")
             yield self._expansion(group)
 
     def _expansion(self, group: _Group) -> Expansion:
         simulated, depth = self._simulated, group.steps[0]["depth"] - 1 if group.steps else None
         if simulated and group.marked:
-            raise ValueError(f"output {group.place}: a simulation is followed by the mark of an expansion")
-        node = simulated or self._selected(depth, group.place)
+            raise ValueError(f"output {group.number}: a simulation is followed by the mark of an expansion")
+        node = simulated or self._selected(depth, group.number)
         if depth is not None and len(node.path) != depth:
-            raise ValueError(f"output {group.place}: expected is depth {len(node.path) + 1}, not {depth + 1}")
+            raise ValueError(f"output {group.number}: expected is depth {len(node.path) + 1}, not {depth + 1}")
         self._iteration += not simulated
         children = group.children(simulates=simulated is not None)
         made = [_Node(child.action, node, child.reward) for child in children]
@@ -222,14 +222,14 @@ class _Reading:
             self._iteration, "simulate" if simulated else "expand", node.path, actions, tuple(children), self._certain
         )
 
-    def _selected(self, depth: int | None, place: int) -> _Node:
+    def _selected(self, depth: int | None, number: int) -> _Node:
         node = _select(self._root)
         self._certain = node is not None and depth in (None, len(node.path))
         if node and self._certain:
             return node
         others = [leaf for leaf in self._root.leaves() if len(leaf.path) == depth]
         if not others:
-            raise ValueError(f"output {place}: no node at depth {depth} is left to be expanded")
+            raise ValueError(f"output {number}: no node at depth {depth} is left to be expanded")
         return max(others, key=_Node.uct)
 
     def _expand(self, node: _Node, made: list[_Node], votes: list[float]) -> None:

@@ -90,10 +90,11 @@ async def by_pairs(state: AggregationState, step: Step[AggregationContext], rank
         task = short_task_prompt(environment, examples=False)
         request = quoted("request", state["request"])
     rivals = ranked[: step.context.comparisons + 1]
+    texts = [answer_text(rival, is_open=environment is None) for rival in rivals]
     ranking = await rank_by_pairs(
         step,
         step.context.judge_model or step.context.model,
-        [answer_text(rival, is_open=environment is None) for rival in rivals],
+        texts,
         step.context.comparisons,
         task=task,
         request=request,

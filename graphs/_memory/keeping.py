@@ -109,6 +109,7 @@ def _memories(
     key = f"{state['run_id']} fact"
     conversation = state.get("conversation", "")
     for index, fact in enumerate(facts):
+        superseded = _superseded(fact, known)
         yield new_memory(
             fact.statement,
             created=0.0,
@@ -120,29 +121,34 @@ def _memories(
             about=fact.about,
             topic=fact.topic,
             since=fact.since,
-            supersedes=[memory["id"] for memory in _superseded(fact, known)],
+            supersedes=[memory["id"] for memory in superseded],
         )
     for index, fact in enumerate(facts):
-        earlier = _superseded(fact, known)
-        if not earlier:
-            continue
-        importance = max(memory["importance"] for memory in earlier)
-        grounds: list[str] = []
-        for memory in earlier:
-            grounds += memory["evidence"]
-        for number, text in enumerate(fact.remains):
-            yield new_memory(
-                text,
-                created=0.0,
-                kind="fact",
-                importance=importance,
-                evidence=[*grounds, *evidence],
-                key=f"{key} {index} remains {number}",
-                conversation=conversation,
-                about=earlier[0].get("about", ""),
-                topic=earlier[0].get("topic"),
-                since=earlier[0].get("since", ""),
-            )
+        if earlier := _superseded(fact, known):
+            yield from _remains(fact, earlier, evidence, f"{key} {index} remains", conversation)
+
+
+def _remains(
+    fact: Fact, earlier: Sequence[Memory], evidence: Sequence[str], key: str, conversation: str
+) -> Iterator[Memory]:
+    """Make memories of what remains of the earlier facts that a fact ends in part."""
+    grounds: list[str] = []
+    for memory in earlier:
+        grounds += memory["evidence"]
+    importance = max(memory["importance"] for memory in earlier)
+    for number, text in enumerate(fact.remains):
+        yield new_memory(
+            text,
+            created=0.0,
+            kind="fact",
+            importance=importance,
+            evidence=[*grounds, *evidence],
+            key=f"{key} {number}",
+            conversation=conversation,
+            about=earlier[0].get("about", ""),
+            topic=earlier[0].get("topic"),
+            since=earlier[0].get("since", ""),
+        )
 
 
 def _superseded(fact: Fact, known: Sequence[Memory]) -> list[Memory]:
@@ -152,7 +158,8 @@ def _superseded(fact: Fact, known: Sequence[Memory]) -> list[Memory]:
 
 async def _known_facts(stream: "MemoryStream", recalled: Sequence[Recalled]) -> list[Memory]:
     """Collect the facts that still hold and that new ones may supersede: those retrieved, and the latest."""
-    retrieved = await stream.get([memory["id"] for memory in recalled if memory["kind"] == "fact"])
+    facts = [memory for memory in recalled if memory["kind"] == "fact"]
+    retrieved = await stream.get(fact["id"] for fact in facts)
     latest = await stream.latest(KNOWN, _FACTS, archived=True)
     by_id = {fact["id"]: fact for fact in chain(retrieved, latest) if "until" not in fact}
     return sorted(by_id.values(), key=lambda fact: fact["created"])

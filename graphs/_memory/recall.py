@@ -215,7 +215,8 @@ def _grounds(memories: Sequence[Recalled], question: str) -> list[list[str]]:
     A fact says in other words what its turn says. The turn is shown, too, if a third of its words are new, those
     of its questions apart, or if it alone has a word of the question asked now.
     """
-    shown = set[str]().union(*stems([memory["text"] for memory in memories]))
+    texts = [memory["text"] for memory in memories]
+    shown = set[str]().union(*stems(texts))
     missing = query_stems(question) - shown
 
     def adds(line: str) -> bool:

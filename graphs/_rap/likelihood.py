@@ -23,7 +23,7 @@ from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import without_marker
 from reflective_agents.tree_search.candidates import Branch, Candidate
-from reflective_agents.tree_search.policies import Follow
+from reflective_agents.tree_search.policy import Follow
 from reflective_agents.tree_search.values import Judge
 
 

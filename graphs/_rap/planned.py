@@ -17,7 +17,8 @@ from reflective_agents.state.settings.rap import RapContext
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.labels import bare, label_of
 from reflective_agents.text.normal import folded
-from reflective_agents.tree_search.candidates import Candidate, hints_text
+from reflective_agents.tree_search.candidates import Candidate
+from reflective_agents.tree_search.lessons import hints_text
 from reflective_agents.tree_search.worlds import TaskWorld, without_task
 
 # Models answer in the language of the task.

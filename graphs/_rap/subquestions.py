@@ -31,7 +31,8 @@ from reflective_agents.text.labels import answer_in, bare, sections, without_lab
 from reflective_agents.text.normal import numbers, read_number
 from reflective_agents.text.stems import stem
 from reflective_agents.text.words import content_words, words
-from reflective_agents.tree_search.candidates import Candidate, hints_text
+from reflective_agents.tree_search.candidates import Candidate
+from reflective_agents.tree_search.lessons import hints_text
 from reflective_agents.tree_search.worlds import without_task
 from reflective_agents.web_search.results import SearchResult
 
@@ -95,7 +96,8 @@ class SubQuestions(WorldModel):
         """Return what the web search finds for queries and bears on one of them, and what went wrong."""
         if self.environment is not None:
             return []
-        results, problems = await find(self.step, self.run_id, [query[:LONGEST] for query in queries])
+        cut = [query[:LONGEST] for query in queries]
+        results, problems = await find(self.step, self.run_id, cut)
         results = _bearing(queries, results)
         return [json.dumps(results, ensure_ascii=False), *problems] if results else problems
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from reflective_agents.prompts import tree_of_thoughts as prompts
 from reflective_agents.text.labels import bare
 from reflective_agents.tree_search.candidates import Branch, Candidate
-from reflective_agents.tree_search.policies import Follow, ListProposals
+from reflective_agents.tree_search.policy import Follow
+from reflective_agents.tree_search.task_policies import ListProposals
 
 CONFIDENCE = {"certain": 10, "high": 5, "medium": 2, "low": 1}
 """The weight of a word, in tenths, so that sums are exact."""

@@ -14,9 +14,10 @@ from reflective_agents.prompts.search import ALONE, TODAY
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.text.labels import label_of
-from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer, lessons_messages
+from reflective_agents.tree_search.candidates import Branch, Candidate, is_answer
+from reflective_agents.tree_search.chat_policies import ChatSampling
 from reflective_agents.tree_search.conversation import history, sourcing, with_closing
-from reflective_agents.tree_search.policies import ChatSampling
+from reflective_agents.tree_search.lessons import lessons_messages
 from reflective_agents.tree_search.worlds import OpenWorld
 
 

@@ -202,4 +202,5 @@ def majority(most: int, second: int) -> float:
     """
     # With whole parameters the integral is a sum of binomial coefficients.
     votes = most + second + 1
-    return float(sum(comb(votes, count) for count in range(most + 1)) / 2**votes)
+    ways = sum(comb(votes, count) for count in range(most + 1))
+    return float(ways / 2**votes)

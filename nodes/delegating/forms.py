@@ -82,12 +82,12 @@ def delegation_of(members: tuple[str, ...], reports: tuple[int, ...]) -> type[De
     """Build the form of a decision on these members and the reports of these numbers. Where there are none, nothing is
     asked of them."""
     task = create_model("TaskFor", __base__=TaskFor, __doc__=TaskFor.__doc__, to=_field(TaskFor, "to", members))
-    said, what = Delegation.__doc__, Delegation.model_fields["tasks"].description
+    purpose, what = Delegation.__doc__, Delegation.model_fields["tasks"].description
     judged: dict[str, Any] = {"best": _field(Delegation, "best", (0, *reports))} if reports else _UNASKED
     if not reports:
-        said, what = "Your decision: who is to do what first.", "Who is to do what first, all at once."
+        purpose, what = "Your decision: who is to do what first.", "Who is to do what first, all at once."
     tasks: Any = (list[task], Field(default_factory=list, description=what))
-    return create_model("Delegation", __base__=Delegation, __doc__=said, tasks=tasks, **judged)
+    return create_model("Delegation", __base__=Delegation, __doc__=purpose, tasks=tasks, **judged)
 
 
 @lru_cache(maxsize=64)

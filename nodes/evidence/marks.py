@@ -75,7 +75,11 @@ def without_unknown(text: str, known: Collection[int]) -> str:
     """Take out what can only be a citation, but for those of sources that are known: it could be taken for one of what
     is shown later."""
     names = {"0", *map(str, known)}  # no source has the number 0, and even where none is known numbers are meant
-    return replace_citations(text, names, lambda cited: [name for name in cited if name in names])
+
+    def keep_known(cited: Sequence[str]) -> list[str]:
+        return [name for name in cited if name in names]
+
+    return replace_citations(text, names, keep_known)
 
 
 def _blank_before(text: str, begin: int, first: int = 0) -> int:

@@ -79,7 +79,8 @@ def _missing_words(known: _Contents, sentence: str) -> list[str]:
     words = cut(sentence)
     plain = [word for word in words if not (word[:1].isupper() or word[:1].isnumeric())]
     lacking = {word for word in plain if word.casefold() not in known.words}
-    shared = sum(word not in lacking for word in plain) / len(plain) if plain else 1
+    found = sum(word not in lacking for word in plain)
+    shared = found / len(plain) if plain else 1
     if shared < COMMON_WORDS:
         return []
     missing = _missing_names(words, known.stems)

@@ -107,7 +107,8 @@ def with_own_references(answer: str, sources: Sequence[str], *, searched: bool, 
         return list(corrected)
 
     text = replace_citations(body, {*right, *listed}, correct)
-    urls = [*order] or [url for url in listed.values() if url in right.values()]  # what is only listed stays
+    only_listed = [url for url in listed.values() if url in right.values()]
+    urls = [*order] or only_listed
     titles = titles_in(f"{prompt_text}\n{answer}")
     cited = {number: Source(number, url, titles.get(url, "")) for number, url in enumerate(urls, 1)}
     return CheckedAnswer(text.strip(), cited, [*wrong], cited)

@@ -143,8 +143,8 @@ def tells_answer(item: DrawnItem, answers: Sequence[str]) -> bool:
     """Tell whether an item holds an answer of its task as whole words: who is asked the same again would be told. A
     single word or number may stand there by chance."""
     own = plain_words(" ".join([item.title, item.applies_when, item.advice, item.evidence]))
-    texts = map(plain_words, answers)
-    return any(count_words(words) > 1 and f" {words} " in f" {own} " for words in texts)
+    several = [words for words in map(plain_words, answers) if count_words(words) > 1]
+    return any(f" {words} " in f" {own} " for words in several)
 
 
 def _gold_of(state: RunState) -> list[str]:

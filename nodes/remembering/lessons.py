@@ -22,7 +22,8 @@ def advice(trials: Sequence[Trial], earlier: Sequence[str], context: TrialsConte
         context: `reflection` and `memory_size`.
     """
     parts = []
-    reflections = [trial["reflection"] for trial in trials if trial["reflection"]][-context.memory_size :]
+    reflections = [trial["reflection"] for trial in trials if trial["reflection"]]
+    reflections = reflections[-context.memory_size :]
     earlier = earlier[max(len(earlier) + len(reflections) - context.memory_size, 0) :]
     if context.reflection in ("reflexion", "last_attempt_and_reflexion"):
         if earlier:

@@ -130,16 +130,12 @@ async def reflect(
     if not is_due(pending, threshold):
         return []
     latest = await stream.latest(2 * RECENT)
-    recent = [memory for memory in latest if counts(memory)][-RECENT:]
+    counting = [memory for memory in latest if counts(memory)]
+    recent = counting[-RECENT:]
     questions = [_Question(prompts.OVERALL, recent)]
     if len(recent) > SHOWN or ranking.as_published:
         form = await ask(step, model, _prompt(prompts.ASK, identity, recent, clock), Questions)
-        questions = []
-        # One after the other, since what one question finds counts as accessed for the next.
-        for question in form.questions:
-            best = await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking)
-            found = [scored.memory for scored in best if counts(scored.memory)]
-            questions.append(_Question(question, found))
+        questions = await _retrieve(form, stream, now, ranking, counts)
 
     async def conclude(number: int, question: _Question) -> CheckedInsights:
         shown = sorted(question.memories, key=lambda memory: memory["created"])
@@ -156,9 +152,7 @@ async def reflect(
     if not ranking.as_published:
         insights = merged(insights, await stream.latest(RECENT, _INSIGHTS))
     await stream.add(insights, reflected=pending.latest)
-    for text in refused:
-        step.meter.count(parse_failures=1)
-        step.emit("refused_insight", insight=text, problem="it names none of the memories that were shown")
+    _report_refused(step, refused)
     step.emit(
         "reflected",
         importance=pending.importance,
@@ -167,6 +161,25 @@ async def reflect(
         refused=len(refused),
     )
     return await stream.get(insight["id"] for insight in insights)
+
+
+async def _retrieve(
+    form: Questions, stream: "MemoryStream", now: float, ranking: "Ranking", counts: Callable[[Memory], bool]
+) -> list[_Question]:
+    """Retrieve for each question the memories that an insight may rest on."""
+    questions: list[_Question] = []
+    # One after the other, since what one question finds counts as accessed for the next.
+    for question in form.questions:
+        best = await stream.retrieve(question, k=SHOWN, now=now, ranking=ranking)
+        found = [scored.memory for scored in best if counts(scored.memory)]
+        questions.append(_Question(question, found))
+    return questions
+
+
+def _report_refused(step: Step[Context], insights: Sequence[str]) -> None:
+    for text in insights:
+        step.meter.count(parse_failures=1)
+        step.emit("refused_insight", insight=text, problem="it names none of the memories that were shown")
 
 
 def _prompt(

@@ -159,8 +159,9 @@ async def _verdict(step: Step[Context], context: VerifiedContext, case: Case) ->
             refusing.append(form)
             feedback.append(_feedback(form, found))
     deciding = [form for form in forms if form.decides]
+    are_programs = bool(deciding) and all(isinstance(form, PROGRAMS) for form in deciding)
     verdict = Verdict(
-        by="tests" if deciding and all(isinstance(form, PROGRAMS) for form in deciding) else "verifiers",
+        by="tests" if are_programs else "verifiers",
         score=min(total / weights, 1.0) if weights else None,
         accepted=_decide(refusing, silent, deciding),
         feedback=joined(feedback),

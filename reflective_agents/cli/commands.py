@@ -132,7 +132,7 @@ def dataset(
 ) -> int:
     """Write a data set to stdout in the form of LangSmith or inspect_ai, as JSON Lines."""
     from reflective_agents.evals.datasets import load_dataset
-    from reflective_agents.evals.formats import WRITTEN
+    from reflective_agents.evals.exchange_formats import WRITTEN
 
     for task in load_dataset(file, form=form, limit=limit, seed=shuffle).tasks:
         print(json.dumps(WRITTEN[to](task), ensure_ascii=False))

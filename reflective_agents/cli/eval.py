@@ -25,7 +25,7 @@ from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.description import about
 from reflective_agents.evals.figures import Publication, write_figures
 from reflective_agents.evals.report import curves, facts, page
-from reflective_agents.evals.results import failed, read_run
+from reflective_agents.evals.results import About, failed, read_run
 from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
 from reflective_agents.evals.scorers import Judge, resolve_scorer
 from reflective_agents.evals.store import folder_of, name_of_run
@@ -145,12 +145,7 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
     try:
         context = await settings_of_runs(request, dataset)
         description = about(request.strategy, context, dataset, request.scorer)
-        if request.out:
-            folder = request.out
-            name = note_run(folder, name_of_run(description))
-        else:
-            folder = await asyncio.to_thread(folder_of, description, runs_folder())
-            name = ""
+        folder, name = await _folder(request, description)
         tasks = f"{len(dataset.tasks):,} tasks of {dataset.name} ({dataset.environment_name})"
         alias = f" ({name})" if name else ""
         say(f"{request.strategy} on {tasks}, in {folder}{alias}")
@@ -172,14 +167,26 @@ async def _evaluate(request: Evaluation, dataset: Dataset, tally: Tally) -> tupl
                     scorer=request.scorer,
                     elsewhere=elsewhere,
                 )
-                if budget and budget.unreadable:
-                    say(f"note: {budget.unreadable:,} lines of {folder / SPENT} cannot be read and do not count")
-                if budget and budget.reached:
-                    so_far = f"{len(tally.results):,} of {tally.total:,} results"
-                    say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {request.command()}")
+                if budget:
+                    _say_what_is_spent(budget, folder, tally, request)
                 return summary, folder
     finally:
         await close_models()
+
+
+async def _folder(request: Evaluation, description: About) -> tuple[Path, str]:
+    """Return the folder of the results, and the name by which a folder of the user's own can be called as well."""
+    if request.out:
+        return request.out, note_run(request.out, name_of_run(description))
+    return await asyncio.to_thread(folder_of, description, runs_folder()), ""
+
+
+def _say_what_is_spent(budget: Budget, folder: Path, tally: Tally, request: Evaluation) -> None:
+    if budget.unreadable:
+        say(f"note: {budget.unreadable:,} lines of {folder / SPENT} cannot be read and do not count")
+    if budget.reached:
+        so_far = f"{len(tally.results):,} of {tally.total:,} results"
+        say(f"stopped: {budget.say()}, with {so_far}; to go on, raise it: {request.command()}")
 
 
 @asynccontextmanager

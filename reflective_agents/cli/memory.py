@@ -199,7 +199,8 @@ def _with_memory(user: str | None, embeddings: str | None, work: "Callable[[Memo
     from reflective_agents.state.settings.memory import MemoryContext
 
     options = {"user": user, "embeddings": embeddings}
-    context = make_context(MemoryContext, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    context = make_context(MemoryContext, given)
     assert isinstance(context, MemoryContext)
     owner, most = owner_of(context.user), context.max_memories
 

@@ -61,10 +61,10 @@ def run_command(name: str, summary: str, schema: type[Context], run: Callable[..
         schema: Its settings. All their options are optional, and their values are left to pydantic.
         run: What the command does, with the fields of `cli.request.Request`.
     """
-    old_names = [
-        parameter(old, str | None, typer.Option(flag_of(old), hidden=True, help=f"Now {flag_of(new)}."))
-        for old, new in schema.renamed.items()
-    ]
+    old_names: list[inspect.Parameter] = []
+    for old, new in schema.renamed.items():
+        hidden = typer.Option(flag_of(old), hidden=True, help=f"Now {flag_of(new)}.")
+        old_names.append(parameter(old, str | None, hidden))
     takes_critique = "critic" in schema.model_fields or bool(schema.level)  # or that of a worker
     return strategy_command(name, summary, _run_parameters(takes_critique), [*setting_options(schema), *old_names], run)
 
@@ -215,7 +215,9 @@ def with_environment(settings: JsonMapping) -> JsonObject:
 def _explain(problem: ErrorDetails, schema: type[Context], settings: JsonMapping) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     parts = [flag_of(name) if name in settings else _variable(schema, name)]
-    inner = [f"item {part + 1}" if isinstance(part, int) else str(part) for part in problem["loc"][1:]]
+    inner: list[str] = []
+    for part in problem["loc"][1:]:
+        inner.append(f"item {part + 1}" if isinstance(part, int) else str(part))
     if inner:
         parts.append(", ".join(inner))
     parts.append(f"{in_plain_words(problem['msg'])} (got {str(problem['input'])[:100]})")

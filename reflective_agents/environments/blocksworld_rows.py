@@ -66,7 +66,9 @@ def facts_of_plan(plan: Sequence[Move]) -> tuple[list[str], list[str]]:
         new = set(move.needs) - now
         init |= new
         now = (now | new) - set(move.needs) | set(move.brings)
-    blocks = {move.block for move in plan} | {move.below for move in plan if move.below}
+    blocks = set[str]()
+    for move in plan:
+        blocks |= {move.block, move.below} if move.below else {move.block}
     placed = set[str]()
     covered = set[str]()
     for fact in init:

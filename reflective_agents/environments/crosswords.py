@@ -9,7 +9,7 @@ from reflective_agents.state.errors import Misuse
 
 SIZE = 5
 BLANK = "_"
-CLUES = (*(f"h{row}" for row in range(1, SIZE + 1)), *(f"v{column}" for column in range(1, SIZE + 1)))
+CLUES = tuple(f"{direction}{line}" for direction in "hv" for line in range(1, SIZE + 1))
 """The names of the ten clues: rows from the top, then columns from the left."""
 
 _ACTION = re.compile(r"([hv][1-5])\s*[.:]?\s+([a-z]+)", re.IGNORECASE)

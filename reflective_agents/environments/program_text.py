@@ -74,7 +74,8 @@ def _is_example(call: str, want: str, entry_point: str) -> bool:
     except (SyntaxError, ValueError):
         return False
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return entry_point in names and all(name == entry_point or hasattr(builtins, name) for name in names)
+    others = [name for name in names if name != entry_point]
+    return entry_point in names and all(hasattr(builtins, name) for name in others)
 
 
 def is_test(line: str, entry_point: str) -> bool:

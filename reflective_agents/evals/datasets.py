@@ -14,7 +14,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from reflective_agents.environments.base import Environment, Task, check_task
-from reflective_agents.evals.formats import FORMATS, Format, Row, as_row
+from reflective_agents.evals.format_base import Format, Row, as_row
+from reflective_agents.evals.formats import FORMATS
 from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.forks import CachedProperty
 
@@ -158,7 +159,8 @@ def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
         if _MORE in row or None in row.values():
             columns = table.fieldnames or []
             raise Misuse(f"{where}: expected are {len(columns)} columns ({', '.join(columns)})")
-        yield where, {name: value for name, value in row.items() if name}
+        cells = {name: value for name, value in row.items() if name}
+        yield where, cells
 
 
 def _text(path: Path) -> str:

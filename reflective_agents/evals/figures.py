@@ -110,7 +110,8 @@ def _write_curve(file: Path, publication: Publication, amount: str) -> list[Path
     for name, points in curves:
         for point in points:
             rows.append([name, *(f"{value:.10g}" for value in point)])
-    most = max((point[0] for point in chain.from_iterable(publication.curves[amount])), default=1)
+    spent = [point[0] for point in chain.from_iterable(publication.curves[amount])]
+    most = max(spent, default=1)
     csv_file = file.with_suffix(file.suffix + ".csv")
     _write_csv(csv_file, publication.caption, rows)
     figure, axes = _empty(7, 4, publication.caption, margin=(0.7, 0.55))

@@ -4,11 +4,9 @@ A new one is one more class in `FORMATS`. Every form is read as its makers publi
 `gold` in place of theirs.
 """
 
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, Field, StringConstraints
 
 from reflective_agents.environments import arithmetic, crosswords, game24
 from reflective_agents.environments.arithmetic import final_number
@@ -19,47 +17,9 @@ from reflective_agents.environments.fever import FactChecking
 from reflective_agents.environments.plain import PLAIN
 from reflective_agents.environments.programming import Programming, read_task
 from reflective_agents.environments.questions import Questions
+from reflective_agents.evals.exchange_formats import Inspect, LangSmith
+from reflective_agents.evals.format_base import Format, Gold, Row, Text, as_row, new_task
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.json_types import JsonObject
-
-Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-T = TypeVar("T")
-Row = Any
-"""What a file holds for one task: an object with names, or a list."""
-
-
-def _unless_blank(value: T) -> T | None:
-    """Take an empty cell for a missing one."""
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-Gold = Annotated[str | None, BeforeValidator(_unless_blank)]
-
-
-class Format(BaseModel):
-    """A row of a data set, checked."""
-
-    model_config = ConfigDict(coerce_numbers_to_str=True, extra="allow", frozen=True)
-
-    environment: ClassVar[str]
-    """The name of the environment that its tasks belong to."""
-    expects: ClassVar[str]
-    """What a row must have, in words."""
-    marks: ClassVar[tuple[frozenset[str], ...]]
-    """Sets of names: a row that has all of one set is of this form."""
-
-    @classmethod
-    def fits(cls, row: Row) -> bool:
-        """Return whether a row seems to be of this form."""
-        return isinstance(row, dict) and any(mark <= row.keys() for mark in cls.marks)
-
-    @abstractmethod
-    def task(self, number: int) -> Task:
-        """Return the task of a row; `number`, from 1, is its place in the file, for rows without a name.
-
-        Raises:
-            Misuse: if the environment cannot make a task of it.
-        """
 
 
 class HotpotQA(Format):
@@ -76,12 +36,12 @@ class HotpotQA(Format):
     id: Text = Field(validation_alias=AliasChoices("_id", "id"))
     question: Text
     gold: Gold = Field(None, validation_alias=AliasChoices("answer", "gold"))
-    context: list[tuple[str, list[str]]] = []
+    context: list[tuple[str, list[str]]] = Field(default=[])
 
     def task(self, number: int) -> Task:
         """Return the question with its articles."""
         context = [[title, sentences] for title, sentences in self.context]
-        return _task(self.id, self.question, self.gold, {"context": context} if context else {})
+        return new_task(self.id, self.question, self.gold, {"context": context} if context else {})
 
 
 class Fever(Format):
@@ -99,7 +59,7 @@ class Fever(Format):
 
     def task(self, number: int) -> Task:
         """Return the claim."""
-        return _task(self.id, self.claim, self.label)
+        return new_task(self.id, self.claim, self.label)
 
 
 class HumanEval(Format):
@@ -131,8 +91,8 @@ class Mbpp(Format):
     code: Text
     test_list: list[Text] = Field(min_length=1)
     test_setup_code: str = ""
-    test_imports: list[str] = []
-    challenge_test_list: list[str] = []
+    test_imports: list[str] = Field(default=[])
+    challenge_test_list: list[str] = Field(default=[])
 
     def task(self, number: int) -> Task:
         """Return the task with its tests."""
@@ -153,7 +113,7 @@ class Game24(Format):
 
     def task(self, number: int) -> Task:
         """Return the numbers."""
-        return _task(self.id, " ".join(self.numbers.split()))
+        return new_task(self.id, " ".join(self.numbers.split()))
 
 
 class Crosswords(Format):
@@ -177,7 +137,7 @@ class Crosswords(Format):
     def task(self, number: int) -> Task:
         """Return the clues, and the solution if it is known."""
         question = "\n".join(self.clues)
-        return _task(self.id or str(number), question, self.letters, {"clues": self.clues})
+        return new_task(self.id or str(number), question, self.letters, {"clues": self.clues})
 
 
 class Blocksworld(Format):
@@ -188,9 +148,9 @@ class Blocksworld(Format):
     marks = (frozenset({"init", "goal"}), frozenset({"raw"}))
 
     id: str = ""
-    init: list[Text] = []
-    goal: list[Text] = []
-    gold_plan: list[Text] = []
+    init: list[Text] = Field(default=[])
+    goal: list[Text] = Field(default=[])
+    gold_plan: list[Text] = Field(default=[])
     raw: tuple[Text, Text, int] | None = None
 
     @classmethod
@@ -227,43 +187,7 @@ class Arithmetic(Format):
         gold = self.answer and self.answer.rpartition("####")[2].strip()
         if gold is not None and final_number(gold) is None:
             raise Misuse(f"answer: {gold!r} is not a number: expected is {self.expects}")
-        return _task(self.id or str(number), self.question, gold)
-
-
-class LangSmith(Format):
-    """Examples as LangSmith exports them: named inputs and outputs."""
-
-    environment = PLAIN.name
-    expects = '{"inputs": {"question": ...}, "outputs": {"answer": ...}}'
-    marks = (frozenset({"inputs"}),)
-
-    id: Gold = None
-    inputs: JsonObject
-    outputs: JsonObject | None = Field(None, validation_alias=AliasChoices("outputs", "reference_outputs"))
-
-    def task(self, number: int) -> Task:
-        """Return the question, and the answer if there is one."""
-        question = _the_text(self.inputs, "inputs", "question", "input", "query", "text")
-        gold = _the_text(self.outputs, "outputs", "answer", "output", "label", "expected") if self.outputs else None
-        return _task(self.id or str(number), question, gold)
-
-
-class Inspect(Format):
-    """Samples as inspect_ai reads and writes them: an input, as text or as messages, and a target."""
-
-    environment = PLAIN.name
-    expects = '{"input": ..., "target": ...}'
-    marks = (frozenset({"input", "target"}),)
-
-    id: Gold = None
-    input: Text | list[JsonObject]
-    target: str | list[str] = ""
-
-    def task(self, number: int) -> Task:
-        """Return the last message of the user, and the target; of several targets, the first."""
-        question = self.input if isinstance(self.input, str) else _last_user_text(self.input)
-        target = self.target if isinstance(self.target, str) else (self.target or [""])[0]
-        return _task(self.id or str(number), question, target.strip() or None)
+        return new_task(self.id or str(number), self.question, gold)
 
 
 class Plain(Format):
@@ -279,7 +203,7 @@ class Plain(Format):
 
     def task(self, number: int) -> Task:
         """Return the question."""
-        return _task(self.id or str(number), self.question, self.answer)
+        return new_task(self.id or str(number), self.question, self.answer)
 
 
 # The most particular first: a question with an answer fits several.
@@ -297,62 +221,3 @@ FORMATS: dict[str, type[Format]] = {
     "plain": Plain,
 }
 """The forms by name, in the order in which they are tried."""
-
-
-def as_row(row: Row) -> Row:
-    """Give a row that is a list, as those of crosswords and of plans are, its names; leave any other as it is."""
-    match row:
-        case [list() as clues, list() as letters]:
-            return {"clues": clues, "letters": "".join(map(str, letters))}
-        case [str(), str(), int()]:
-            return {"raw": row}
-        case _:
-            return row
-
-
-def _the_text(named: JsonObject, what: str, *usual: str) -> str:
-    """Return the one text among named values: that of a usual name, else the only one."""
-    texts = {name: str(value) for name, value in named.items() if isinstance(value, str | int | float)}
-    for name in usual:
-        if name in texts:
-            return texts[name]
-    if len(texts) == 1:
-        return texts.popitem()[1]
-    raise Misuse(f"{what}: expected is one text, or one named {' or '.join(usual)}; there are {', '.join(named)}")
-
-
-def _last_user_text(messages: list[JsonObject]) -> str:
-    texts = [str(message.get("content", "")) for message in messages if message.get("role") == "user"]
-    if not texts or not texts[-1].strip():
-        raise Misuse("input: the messages hold none of a user with text")
-    return texts[-1]
-
-
-def as_langsmith(task: Task) -> JsonObject:
-    """Return a task as an example of LangSmith; what an environment knows of it becomes its metadata."""
-    example: JsonObject = {"id": task["id"], "inputs": {"question": task["question"]}}
-    if "gold" in task:
-        example["outputs"] = {"answer": task["gold"]}
-    return example | _metadata(task)
-
-
-def as_inspect(task: Task) -> JsonObject:
-    """Return a task as a sample of inspect_ai; what an environment knows of it becomes its metadata."""
-    return {"id": task["id"], "input": task["question"], "target": task.get("gold", "")} | _metadata(task)
-
-
-WRITTEN: dict[str, Callable[[Task], Row]] = {"langsmith": as_langsmith, "inspect": as_inspect}
-"""The forms that are written, too."""
-
-
-def _metadata(task: Task) -> dict[str, object]:
-    return {"metadata": task["data"]} if "data" in task else {}
-
-
-def _task(name: str, question: str, gold: str | None = None, data: JsonObject | None = None) -> Task:
-    task = Task(id=name, question=question)
-    if gold is not None:
-        task["gold"] = gold
-    if data:
-        task["data"] = data
-    return task

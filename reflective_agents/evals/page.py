@@ -86,12 +86,13 @@ def results_page(picture: ResultsPicture, transcripts: Iterable[tuple[Cell, Json
         for number, pack in enumerate(_packs(transcripts))
     )
     templates = {"tree": TREE.halves, "day": DAY.halves}
+    pages = {name: _packed(_plain(halves)) for name, halves in templates.items()}
     return _RESULTS.html(
         TREE,
         DAY,
         packs=packs,
         results=embedded(picture),
-        pages=json.dumps({name: _packed(_plain(halves)) for name, halves in templates.items()}),
+        pages=json.dumps(pages),
     )
 
 

@@ -132,7 +132,8 @@ def _measured(results: Collection[Result]) -> list[Result]:
 
 
 def _curve(name: Cost, measured: Sequence[Result]) -> list[Point]:
-    solved = sorted(cost_of(result, name) for result in measured if result["correct"] and result["usage"])
+    correct = [result for result in measured if result["correct"] and result["usage"]]
+    solved = sorted(cost_of(result, name) for result in correct)
     # Of tasks that have cost the same only the last counts: a step of the curve.
     last = {spent: count for count, spent in enumerate(solved, 1)}
     amounts = sorted(last)

@@ -144,7 +144,11 @@ def _differences(stored: About, about: About) -> list[str]:
     pairs["scorer"] = stored.get("scorer"), about.get("scorer")
     for name in {**before, **about["settings"]}:
         pairs[name] = before.get(name, defaults.get(name)), about["settings"].get(name)
-    return [f"{name}: {old} there, {new} now" for name, (old, new) in pairs.items() if old != new]
+    different: list[str] = []
+    for name, (old, new) in pairs.items():
+        if old != new:
+            different.append(f"{name}: {old} there, {new} now")
+    return different
 
 
 def _write_at_once(file: Path, text: str) -> None:

@@ -82,7 +82,11 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
     correct = sum(bool(result["correct"]) for result in measured)
     outcomes = Counter(result["outcome"]["status"] for result in results if result["outcome"])
     errors = Counter(kind_of(result["error"]) for result in results if result["error"])
-    usages = [result["usage"] for result in results if result["usage"]]
+    cached_calls = unpriced_calls = 0
+    for result in results:
+        cached_calls += result.get("cached_calls", 0)
+        if result["usage"]:
+            unpriced_calls += result["usage"].get("unpriced_calls", 0)
     return {
         "strategy": about["strategy"],
         "settings": about["settings"],
@@ -103,8 +107,8 @@ def summarise(about: About, results: Collection[Result]) -> Summary:
         "grading": _grading(results),
         "agreement": _agreement(measured),
         "notes": [*_notes(measured), *_ungraded(results)],
-        "cached_calls": sum(result.get("cached_calls", 0) for result in results),
-        "unpriced_calls": sum(usage.get("unpriced_calls", 0) for usage in usages),
+        "cached_calls": cached_calls,
+        "unpriced_calls": unpriced_calls,
         "versions": about["versions"],
         "started": about["started"],
     }

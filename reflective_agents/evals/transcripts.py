@@ -64,12 +64,14 @@ def transcript_of(
     trials: list[Trial] = plain(state.get("trials") or [])
     day = town_picture(state) if state.get("day") and state.get("town") else None
     left_out = _DRAWN | _DAY if day else _DRAWN
+    messages = state.get("messages") or []
+    names = [name for name in artefacts if name not in left_out and state.get(name)]
     made = Transcript(
         id=task,
-        messages=[_message(message) for message in state.get("messages") or []],
+        messages=list(map(_message, messages)),
         trials=trials,
         reflections=list(_reflections(state, trials)),
-        shown={name: plain(state[name]) for name in artefacts if name not in left_out and state.get(name)},
+        shown={name: plain(state[name]) for name in names},
     )
     if state.get("tree"):
         weight = getattr(context, "exploration_weight", None)
@@ -118,4 +120,6 @@ def _message(message: BaseMessage) -> TranscriptMessage:
 
 def _reflections(state: JsonMapping, trials: list[Trial]) -> Iterator[str]:
     yield from (trial["reflection"] for trial in trials if trial.get("reflection"))
-    yield from (lesson["text"] for lesson in state.get("lessons") or [] if lesson.get("text"))
+    for lesson in state.get("lessons") or []:
+        if lesson.get("text"):
+            yield lesson["text"]

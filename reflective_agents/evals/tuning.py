@@ -84,6 +84,13 @@ class _Log:
         logging.getLogger(__name__).debug(message)
 
 
+async def _write(author: BaseChatModel, prompt: str, context: Context) -> str:
+    """Have the author write new prompts, in a run of its own."""
+    settings = Context(prices=context.prices, call_timeout=context.call_timeout, max_seconds=LONGEST_CALL)
+    reply, *_ = await request(author, [HumanMessage(prompt)], Meter(settings, NOTHING_SPENT))
+    return reply.text
+
+
 async def tune(
     runner: Runner,
     parts: Parts,
@@ -118,19 +125,14 @@ async def tune(
             prompts[name] = f"{before}{text}{after}"
         return prompts
 
-    async def write(prompt: str) -> str:
-        context = runner.context
-        settings = Context(prices=context.prices, call_timeout=context.call_timeout, max_seconds=LONGEST_CALL)
-        reply, *_ = await request(author, [HumanMessage(prompt)], Meter(settings, NOTHING_SPENT))
-        return reply.text
-
     def search() -> Mapping[str, str] | str:
         found: GEPAResult[Result, int] = optimize(
             seed_candidate={name: text for name, (_, text, _) in parted.items()},
             trainset=parts.learn,
             valset=parts.choose,
             adapter=Adapter(runner, loop, whole=whole, used=used),
-            reflection_lm=lambda prompt: loop.wait(lambda: write(str(prompt))),  # GEPA's own prompts are texts
+            # GEPA's own prompts are texts.
+            reflection_lm=lambda prompt: loop.wait(lambda: _write(author, str(prompt), runner.context)),
             max_metric_calls=runs,
             callbacks=[cast(GEPACallback, _Progress(on_progress))],  # it calls what there is
             logger=_Log(),

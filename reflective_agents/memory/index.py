@@ -89,23 +89,7 @@ class Index:
         entries = [entries[index] for index in new.values()]
         eighths, scales = scoring.rounded(vectors[[*new.values()]])
         start = len(self._columns)
-        created = [entry.created for entry in entries]
-        values = {
-            "id": [entry.id for entry in entries],
-            "kind": [KINDS.index(entry.kind) for entry in entries],
-            "created": created,
-            "accessed": created,
-            "importance": [entry.importance for entry in entries],
-            "alive": True,
-            "until": math.inf,
-            "speaker": [self._speakers.number(entry.speaker) for entry in entries],
-            "conversation": [self._conversations.number(entry.conversation) for entry in entries],
-            "topic": [TOPICS.index(entry.topic) if entry.topic else UNKNOWN for entry in entries],
-            "asks": [entry.asks for entry in entries],
-            "length": self._postings.add(start, [entry.words for entry in entries]),
-            "scale": scales,
-        }
-        self._columns.add(eighths, values)
+        self._columns.add(eighths, self._values(start, entries) | {"scale": scales})
         self._rows |= {entry.id: row for row, entry in enumerate(entries, start)}
         self._line = None
         for entry in entries:
@@ -115,6 +99,24 @@ class Index:
             if entry.supersedes:
                 self._supersedes[entry.id] = entry.supersedes
         self._until_is_current &= not self._supersedes
+
+    def _values(self, start: int, entries: Sequence[Entry]) -> dict[str, Any]:
+        """Return what the columns hold of entries in the rows from `start` on."""
+        ids, kinds, created, importance, _, speakers, conversations, _, words, topics, asks = zip(*entries, strict=True)
+        return {
+            "id": ids,
+            "kind": list(map(KINDS.index, kinds)),
+            "created": created,
+            "accessed": created,
+            "importance": importance,
+            "alive": True,
+            "until": math.inf,
+            "speaker": list(map(self._speakers.number, speakers)),
+            "conversation": list(map(self._conversations.number, conversations)),
+            "topic": [TOPICS.index(topic) if topic else UNKNOWN for topic in topics],
+            "asks": asks,
+            "length": self._postings.add(start, words),
+        }
 
     def _update_flags(self, ids: Iterable[str]) -> None:
         """Bring up to date what follows from the evidence."""

@@ -91,7 +91,8 @@ class Items:
         new = [item for item in items if item["id"] not in known]
         for start in range(0, len(new), AT_ONCE):
             part = new[start : start + AT_ONCE]
-            await self._store.abatch([write(self._items, item["id"], {**item}) for item in part])
+            writes = [write(self._items, item["id"], {**item}) for item in part]
+            await self._store.abatch(writes)
         change = await self._stream.add([_memory(item) for item in new])
         for item_id in change.forgotten:
             await self._clear(item_id)
@@ -210,7 +211,8 @@ class Items:
         if condition := texts.get("applies_when"):
             await self._stream.edit(item_id, condition)
         [rows] = await self._events([item_id])
-        latest = max((row.value["at"] for row in rows if row.key != run), default=at)
+        others = [row.value["at"] for row in rows if row.key != run]
+        latest = max(others, default=at)
         at = at if latest < at else math.nextafter(latest, math.inf)  # also where the clock was set back meanwhile
         await self.record(run, {item_id: Event(what="edited", at=at, texts={**texts})})
 
@@ -249,13 +251,14 @@ class Items:
 
     async def _drawn(self, memories: Sequence[Memory]) -> list[Item]:
         """Return items as they were drawn, before anything has happened to them."""
-        rows = await read(self._store, [GetOp(self._items, memory["id"], refresh_ttl=False) for memory in memories])
+        reads = [GetOp(self._items, memory["id"], refresh_ttl=False) for memory in memories]
+        rows = await read(self._store, reads)
         pairs = zip(rows, memories, strict=True)
         return [cast(Item, row.value) if row else _of_old_lesson(memory) for row, memory in pairs]
 
     async def _events(self, ids: Iterable[str]) -> list[list[SearchItem]]:
-        asked: list[Op] = [SearchOp(self._of(item_id), limit=EVERYTHING, refresh_ttl=False) for item_id in ids]
-        return cast(list[list[SearchItem]], await self._store.abatch(asked)) if asked else []
+        searches: list[Op] = [SearchOp(self._of(item_id), limit=EVERYTHING, refresh_ttl=False) for item_id in ids]
+        return cast(list[list[SearchItem]], await self._store.abatch(searches)) if searches else []
 
 
 def _is_usable(item: Item) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 from numpy.typing import NDArray
 
-from reflective_agents.memory.index import Entry
+from reflective_agents.memory.index import Entry, Index
 from reflective_agents.memory.scoring import Halves
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject
@@ -165,6 +165,36 @@ def entry_of(memory_id: str, value: JsonMapping, words: bytes) -> Entry:
         value.get("topic"),
         asks(value["text"]) if "text" in value else value.get("asks", False),
     )
+
+
+def memory_of(memory_id: str, stored: JsonMapping, index: Index) -> Memory:
+    """Return a memory as its text item and the index hold it."""
+    entry, until = index.entry(memory_id), index.until(memory_id)
+    memory = Memory(
+        id=memory_id,
+        kind=entry.kind,
+        text=stored["text"],
+        created=entry.created,
+        accessed=index.accessed(memory_id),
+        importance=entry.importance,
+        evidence=list(entry.evidence),
+        archived=index.archived(memory_id),
+    )
+    if entry.speaker:
+        memory["speaker"] = entry.speaker
+    if entry.conversation:
+        memory["conversation"] = entry.conversation
+    if stored.get("about"):
+        memory["about"] = stored["about"]
+    if entry.topic:
+        memory["topic"] = entry.topic
+    if stored.get("since"):
+        memory["since"] = stored["since"]
+    if entry.supersedes:
+        memory["supersedes"] = list(entry.supersedes)
+    if until is not None:
+        memory["until"] = until
+    return memory
 
 
 def _ascii(data: bytes) -> str:

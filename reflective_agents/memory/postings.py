@@ -27,7 +27,8 @@ def pack(counts: Mapping[str, int]) -> bytes:
     merged = Counter[int]()
     for word, count in counts.items():
         merged[hashed(word)] += count
-    return np.array([(word, min(count, 255)) for word, count in sorted(merged.items())], PACKED).tobytes()
+    pairs = [(word, min(count, 255)) for word, count in sorted(merged.items())]
+    return np.array(pairs, PACKED).tobytes()
 
 
 Flat = tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.uint8]]
@@ -50,7 +51,8 @@ class Postings:
     def add(self, start: int, packed: Sequence[bytes]) -> Floats:
         """Add the words of memories, whose rows follow on each other, and return the lengths of the texts in words."""
         words = np.frombuffer(b"".join(packed), PACKED)
-        offsets = np.repeat(np.arange(len(packed)), [len(text) // PACKED.itemsize for text in packed])
+        lengths = [len(text) // PACKED.itemsize for text in packed]
+        offsets = np.repeat(np.arange(len(packed)), lengths)
         self._new.append((words["word"].copy(), (start + offsets).astype(np.int32), words["count"].copy()))
         return np.asarray(np.bincount(offsets, words["count"], len(packed)), np.float64)
 

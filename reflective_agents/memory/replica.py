@@ -145,9 +145,11 @@ class Replica:
 
     async def _with_words(self, store: BaseStore, items: Sequence[Item]) -> list[Item]:
         texts = await read(store, self.layout.get("text", [item.key for item in items]))
-        counted = await asyncio.to_thread(stems, [item.value["text"] if item else "" for item in texts])
+        contents = [item.value["text"] if item else "" for item in texts]
+        counted = await asyncio.to_thread(stems, contents)
         updated = [self.layout.with_words(item, pack(words)) for item, words in zip(items, counted, strict=True)]
-        await store.abatch([write(item.namespace, item.key, item.value) for item in updated])
+        writes = [write(item.namespace, item.key, item.value) for item in updated]
+        await store.abatch(writes)
         return updated
 
     async def _replace(self, store: BaseStore, heads: Iterable[str]) -> None:
@@ -163,8 +165,9 @@ class Replica:
         operations = [*layout.get_index(ids), *layout.get("access", ids), *layout.get("mark", ids), *about]
         items = await read(store, operations)
         self.index.remove(ids)  # what is still there comes back, as it is now
-        await self._absorb(store, [item for item in items[:count] if item is not None])
-        self.index.renew({item.key: item.value["at"] for item in items[count : 2 * count] if item is not None})
+        await self._absorb(store, list(filter(None, items[:count])))
+        accessed = filter(None, items[count : 2 * count])
+        self.index.renew({item.key: item.value["at"] for item in accessed})
         for item in filter(None, items[2 * count : 3 * count]):
             self.mark = max(self.mark, Mark(item.value["created"], item.key))
         self.about = items[-1].value["name"] if items[-1] else None

@@ -14,32 +14,24 @@ from langgraph.store.base import BaseStore, Item, PutOp
 from numpy.typing import NDArray
 
 from reflective_agents.memory.index import Entry, Index, Match
-from reflective_agents.memory.layout import entry_of, read, rounded, search, write
-from reflective_agents.memory.postings import hashed, pack
+from reflective_agents.memory.layout import entry_of, memory_of, read, rounded, search, write
+from reflective_agents.memory.postings import pack
+from reflective_agents.memory.queries import Query, prepare, search_store
 from reflective_agents.memory.rankings import hybrid
-from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
+from reflective_agents.memory.rankings.base import Ranking
 from reflective_agents.memory.replica import replica_of
 from reflective_agents.memory.scoring import Halves
 from reflective_agents.models.embeddings import embed, get_embeddings, meaning_of, name_of
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.errors import Misuse
-from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.memories import KINDS, Kind, Mark, Memory, new_memory
 from reflective_agents.telemetry import memory_operation
-from reflective_agents.text.dates import periods
-from reflective_agents.text.stems import query_stems, stems
-from reflective_agents.text.words import words
+from reflective_agents.text.stems import stems
 
 AT_ONCE = 500
 """Memories that are written, or read, in one request to the store."""
-FOUND = 200
-"""Memories that the store's own index is asked for, of which importance and recency choose."""
 AT_ONCE_DELETED = 10_000
 """Memories, or items, that are deleted in one request."""
-
-
-Query = str | Sequence[float] | NDArray[np.floating]
-"""What is looked for: a text, or its vector."""
 
 
 class Scored(NamedTuple):
@@ -144,7 +136,8 @@ class MemoryStream:
             ModelFailed, LimitReached: if the vectors cannot be had; then nothing is added.
         """
         async with self._current("look_up") as index:
-            new = list({memory["id"]: memory for memory in memories if memory["id"] not in index}.values())
+            by_id = {memory["id"]: memory for memory in memories if memory["id"] not in index}
+        new = list(by_id.values())
         texts = [indexed(memory) for memory in new]
         vectors = rounded(await self._vectors(texts))
         words = await asyncio.to_thread(lambda: [pack(memory) for memory in stems(texts)])
@@ -172,7 +165,8 @@ class MemoryStream:
                 changes += layout.put(memories[row], vectors[row], words[row])
                 entries.append(entry_of(memories[row]["id"], memories[row], words[row]))
             index.add(entries, vectors[rows])
-            changes += layout.renew(index.renew({memory["id"]: memory["accessed"] for memory in new}))
+            accessed = {memory["id"]: memory["accessed"] for memory in new}
+            changes += layout.renew(index.renew(accessed))
             forgotten = index.trim(max(self._max_memories, len(index) - AT_ONCE_DELETED))
             changes += layout.delete(forgotten)
             added = [memory["id"] for memory in new]
@@ -279,49 +273,20 @@ class MemoryStream:
         if not math.isfinite(now):
             raise Misuse(f"the time is a finite number of seconds, not {now}")
         ranking.check()
-        prepared = await self._prepare(queries, now)
+        prepared = await prepare(queries, self._vectors, meaning_of(self._embeddings), now)
         if ranking.searches_store:
-            found = await asyncio.gather(*map(self._found, queries))
+            text = self._replica.layout.part("text")
+            found = await asyncio.gather(*(search_store(self._store, text, query) for query in queries))
             prepared = [query._replace(found=fitting) for query, fitting in zip(prepared, found, strict=True)]
         async with self._current("retrieve") as index:
             for query in prepared:
                 _check_length(index, len(query.vector))
-            best = await asyncio.gather(
-                *(index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared)
-            )
+            retrievals = [index.retrieve(query, k, now, ranking, kinds, apart_from, facts) for query in prepared]
+            best = await asyncio.gather(*retrievals)
             ids = list(dict.fromkeys(match.id for match in chain.from_iterable(best)))
             read = await (self._access(index, ids, now) if renew else self._read(index, ids))
         memories = {memory["id"]: memory for memory in read}
         return [_scored(matches, memories) for matches in best]
-
-    async def _prepare(self, queries: Sequence[Query], now: float) -> list[MemoryQuery]:
-        texts = list(dict.fromkeys(query for query in queries if isinstance(query, str)))
-        stemmed = asyncio.to_thread(lambda: [query_stems(text) for text in texts])
-        vectors, found = await asyncio.gather(self._vectors(texts), stemmed)
-        meaning = meaning_of(self._embeddings)
-        by_text: dict[str, MemoryQuery] = {}
-        for text, vector, held in zip(texts, vectors, found, strict=True):
-            hashes = frozenset(map(hashed, held))
-            by_text[text] = MemoryQuery(vector, meaning, frozenset(words(text)), hashes, periods(text, now))
-        prepared: list[MemoryQuery] = []
-        for query in queries:
-            prepared.append(by_text[query] if isinstance(query, str) else MemoryQuery(_unit(query)))
-        return prepared
-
-    async def _found(self, query: Query) -> dict[str, float]:
-        """Return what the store's own index finds for a text, and how well it fits."""
-        if not isinstance(query, str):
-            raise Misuse("the index of a store is asked for a text, not for a vector")
-        if not query.strip():
-            return {}
-        items = await search(self._store, self._replica.layout.part("text"), FOUND, query)
-        found = {item.key: item.score for item in items if item.score is not None}
-        if items and not found:
-            raise Misuse(
-                "no memory is in an index of the store's own: give the store one (InMemoryStore(index=...), or "
-                "Postgres with pgvector), export what was kept without it and import it anew; or choose another ranking"
-            )
-        return found
 
     async def renew(self, accessed: Mapping[str, float]) -> None:
         """Set when memories were last accessed, never back. Ids that do not exist are passed over.
@@ -437,7 +402,7 @@ class MemoryStream:
         items: list[Item | None] = []
         for start in range(0, len(existing), AT_ONCE):
             items += await read(self._store, self._replica.layout.get("text", existing[start : start + AT_ONCE]))
-        return [_memory(item.key, item.value, index) for item in items if item is not None]
+        return [memory_of(item.key, item.value, index) for item in items if item is not None]
 
 
 def _scored(matches: Iterable[Match], memories: Mapping[str, Memory]) -> list[Scored]:
@@ -457,40 +422,3 @@ def indexed(memory: Memory) -> str:
     if not memory.get("conversation"):
         return text
     return f"({datetime.fromtimestamp(memory['created'], UTC):%d %B %Y}) {text}"
-
-
-def _memory(memory_id: str, stored: JsonObject, index: Index) -> Memory:
-    entry, until = index.entry(memory_id), index.until(memory_id)
-    memory = Memory(
-        id=memory_id,
-        kind=entry.kind,
-        text=stored["text"],
-        created=entry.created,
-        accessed=index.accessed(memory_id),
-        importance=entry.importance,
-        evidence=list(entry.evidence),
-        archived=index.archived(memory_id),
-    )
-    if entry.speaker:
-        memory["speaker"] = entry.speaker
-    if entry.conversation:
-        memory["conversation"] = entry.conversation
-    if stored.get("about"):
-        memory["about"] = stored["about"]
-    if entry.topic:
-        memory["topic"] = entry.topic
-    if stored.get("since"):
-        memory["since"] = stored["since"]
-    if entry.supersedes:
-        memory["supersedes"] = list(entry.supersedes)
-    if until is not None:
-        memory["until"] = until
-    return memory
-
-
-def _unit(vector: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float32]:
-    array = np.asarray(vector, dtype=np.float64)
-    length = np.linalg.norm(array)
-    if array.ndim != 1 or not math.isfinite(length):
-        raise Misuse("a query is a text, or a vector of finite numbers")
-    return np.asarray(array / length if length else array, dtype=np.float32)

@@ -79,8 +79,9 @@ class WithVectorStore(BaseStore):
 
 def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:
     now = datetime.now(UTC)
-    return [
-        SearchItem(namespace, document.id, {"text": document.page_content}, now, now, score=1 - place / len(found))
-        for place, document in enumerate(found)
-        if document.id
-    ]
+    items: list[SearchItem] = []
+    for rank, document in enumerate(found):
+        if document.id:
+            content = {"text": document.page_content}
+            items.append(SearchItem(namespace, document.id, content, now, now, score=1 - rank / len(found)))
+    return items

@@ -158,7 +158,8 @@ def _last_word(drafts: Sequence[Draft], state: ReflectedState) -> Update:
         is_result = isinstance(message, ToolMessage) and message.tool_call_id in calls
         return is_result or message.id in rejected or _is_critique(message)
 
-    removed = [message for message in messages[:end] if is_rejected(message)] + messages[end:]
+    superseded = [message for message in messages[:end] if is_rejected(message)]
+    removed = superseded + messages[end:]
     update: Update = {"messages": [RemoveMessage(id=message.id or "") for message in removed]}
     return update if data is None else {**update, "structured_response": responses[best["id"]]}
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 
+from reflective_agents.models.bills import Reservation
 from reflective_agents.models.images import TOKENS as IMAGE_TOKENS
 from reflective_agents.models.images import images_of
-from reflective_agents.models.meter import Meter, Reservation
+from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import Rates
 from reflective_agents.models.thoughts import thought_of
 from reflective_agents.models.usage import Tokens, is_cached, reported

@@ -55,4 +55,5 @@ def _features(text: str) -> Iterator[tuple[str, float]]:
             continue
         # The blanks make the beginning and the end of a word features of their own.
         padded = f" {word} "
-        yield from ((padded[start : start + 3], TRIGRAM) for start in range(len(padded) - 2))
+        for start in range(len(padded) - 2):
+            yield padded[start : start + 3], TRIGRAM

@@ -4,72 +4,25 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from langchain_core.messages import BaseMessage
 
 from reflective_agents.models.account import charged
-from reflective_agents.state.context import Acting, Context, Model, Thinking
+from reflective_agents.models.bills import Reservation, charge_bills
+from reflective_agents.models.request_settings import RequestSettings
+from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached
-from reflective_agents.state.families import StepsContext
-from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.limits import NANO, Limit
-from reflective_agents.state.prices import Price, table_of
 from reflective_agents.state.run import NOTHING_SPENT, Usage
-
-_bills: ContextVar[tuple["Bill", ...]] = ContextVar("bills", default=())
 
 
 def report_nothing(_: str, **__: object) -> None:
     """Report to nobody."""
 
 
-class Bill:
-    """What one part of a run has spent, with everything that it has started."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.tokens = 0
-
-
-@contextmanager
-def billed() -> Iterator[Bill]:
-    """Count what is spent within the body, tasks that it starts included."""
-    bill = Bill()
-    token = _bills.set((*_bills.get(), bill))
-    try:
-        yield bill
-    finally:
-        _bills.reset(token)
-
-
-class Reservation:
-    """One call under way: `tokens` and `nano` dollars are held for it until `settle` says what it cost."""
-
-    def __init__(self, tokens: int, nano: int | None) -> None:
-        self.tokens, self.nano = tokens, nano
-        self.input_tokens = 0
-        self.output_tokens = 0
-        self.paid = 0
-        self.settled = False
-        self.calls = 1
-
-    def settle(self, input_tokens: int, output_tokens: int, paid: int = 0) -> None:
-        """Replace the reservation by what the call has cost. A server's word below 0 is not taken."""
-        self.input_tokens = max(input_tokens, 0)
-        self.output_tokens = max(output_tokens, 0)
-        self.paid = max(paid, 0)
-        self.settled = True
-
-    def cancel(self) -> None:
-        """Settle a call that was never sent: a cache has answered."""
-        self.settle(0, 0)
-        self.calls = 0
-
-
-class Meter:
+class Meter(RequestSettings):
     """Counts what a run spends and refuses what would exceed its limits.
 
     A call that was sent counts, whatever became of it: a failed or cancelled one keeps its whole reservation unless
@@ -84,7 +37,7 @@ class Meter:
         tell: Callable[..., None] = report_nothing,
         conversation: Sequence[BaseMessage] = (),
     ) -> None:
-        self._context = context
+        super().__init__(context)
         self.longest_answer = 0
         """Tokens of the longest answer so far."""
         self.least_answer_tokens: int | None = None
@@ -136,76 +89,15 @@ class Meter:
         spent: float = self.usage[name.removeprefix("max_")]  # type: ignore[literal-required]
         return self._context.limit(name, spent, next_cost)
 
-    def parameters(self, judging: bool) -> JsonObject:
-        """Return the parameters of a request; a judge or critic may have a temperature of its own."""
-        context = self._context
-        heat = context.temperature
-        if judging and context.judge_temperature is not None:
-            heat = context.judge_temperature
-        parameters = {**context.request_parameters}
-        if heat is not None:
-            parameters["temperature"] = heat
-        return parameters
-
-    @property
-    def seed(self) -> int | None:
-        """The seed of the run, which goes with each request that has none of its own; None without."""
-        return self._context.seed
-
-    @property
-    def prices(self) -> Mapping[str, Price]:
-        """The table of prices."""
-        return table_of(self._context.prices)
-
     @property
     def nano_left(self) -> int | None:
         """How many nano-dollars may still be spent; None if any number."""
         return None if self._max_nano is None else self._max_nano - self._nano
 
     @property
-    def call_timeout(self) -> float:
-        """Seconds that one call may take."""
-        return self._context.call_timeout
-
-    @property
-    def fallback_models(self) -> Sequence[Model]:
-        """What to ask where a model fails, in turn."""
-        return self._context.fallback_models or ()
-
-    @property
-    def context_window(self) -> int | None:
-        """Most tokens of a model's context that are used; None if that is not set."""
-        return self._context.context_window
-
-    @property
-    def compacts(self) -> bool:
-        """Whether a conversation that is too long is compacted."""
-        return self._context.compact == "auto"
-
-    @property
-    def thinking(self) -> Thinking | None:
-        """How much models are to think."""
-        return self._context.thinking
-
-    @property
-    def acting(self) -> Acting:
-        """How models are to write steps."""
-        return self._context.acting if isinstance(self._context, StepsContext) else "auto"
-
-    @property
-    def language(self) -> str | None:
-        """The language that models are to write."""
-        return self._context.language
-
-    @property
     def question(self) -> str:
         """What the run is asked, in words."""
         return self.questions[-1].text if self.questions else ""
-
-    @property
-    def max_answer_tokens(self) -> int:
-        """The largest answer a call may bring."""
-        return self._context.max_answer_tokens
 
     def answer_budget(self, prompt: int, most: int, n: int = 1) -> int:
         """Return the room for each answer to a call: what the tokens left hold, at most `most` and at least
@@ -304,8 +196,7 @@ class Meter:
             if self._must_wait(tokens, nano):
                 return False
             self._usage["model_calls"] += 1
-            for bill in _bills.get():
-                bill.calls += 1
+            charge_bills(calls=1)
             self._held += tokens
             self._held_nano += nano
             self._in_flight += 1
@@ -348,9 +239,7 @@ class Meter:
             self._usage["output_tokens"] += reservation.output_tokens
             spent = reservation.input_tokens + reservation.output_tokens
             self._usage["total_tokens"] += spent
-            for bill in _bills.get():
-                bill.calls -= 1 - reservation.calls
-                bill.tokens += spent
+            charge_bills(calls=reservation.calls - 1, tokens=spent)
 
     async def wake(self) -> None:
         """Let calls that wait for room look again."""

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
 from reflective_agents import telemetry
+from reflective_agents.models.bills import Reservation
 from reflective_agents.models.capabilities import (
     ModelCapabilities,
     address_of,
@@ -38,7 +39,7 @@ from reflective_agents.models.faults import (
     was_refused,
 )
 from reflective_agents.models.joining import as_reply, is_empty, joined
-from reflective_agents.models.meter import Meter, Reservation
+from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.refusals import is_too_long
 from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
@@ -295,18 +296,18 @@ async def _streamed(
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and hand them on, up to the `longest` tokens that it may have."""
     chunks: list[AIMessageChunk] = []
-    room = Room(longest)
+    remaining = Room(longest)
     pieces = base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options)
     async with aclosing(pieces):  # type: ignore[type-var]
         async for piece in pieces:
-            chunk = room.take(with_thought_apart(as_reply(piece)))
+            chunk = remaining.take(with_thought_apart(as_reply(piece)))
             await listener.on_token(chunk.text)
             if not isinstance(chunk, AIMessageChunk):  # a model that does not stream
                 return chunk
             if not (chunks and is_empty(chunk)):
                 chunks.append(chunk)
             _check_cancelled()
-            if room.is_used:
+            if remaining.is_used:
                 chunks.append(AIMessageChunk(content="", response_metadata={"finish_reason": "length"}))
                 break
     reply = await asyncio.to_thread(joined, chunks) if len(chunks) > MANY else joined(chunks)  # not on the loop

@@ -75,5 +75,6 @@ def thought_in(block: str | JsonObject) -> str:
     text = block.get("thinking") or block.get("reasoning")
     summaries = block.get("summary") if block.get("type") == "reasoning" else None
     if isinstance(summaries, list):
-        text = text or "\n".join(str(part.get("text") or "") for part in summaries if isinstance(part, dict))
+        parts = [part for part in summaries if isinstance(part, dict)]
+        text = text or "\n".join(str(part.get("text") or "") for part in parts)
     return text if isinstance(text, str) else ""

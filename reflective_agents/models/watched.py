@@ -20,9 +20,10 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from reflective_agents.models.account import Settle, needs_charge, uncharged
 from reflective_agents.models.account import hold as hold_in_account
+from reflective_agents.models.bills import Reservation
 from reflective_agents.models.costs import Prices, estimate_tokens, settle
 from reflective_agents.models.faults import was_refused
-from reflective_agents.models.meter import Meter, Reservation
+from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import no_price, rates_by_name
 from reflective_agents.models.usage import reported
 from reflective_agents.state.errors import Misuse, UnknownPrice

@@ -88,7 +88,8 @@ def grade(reading: Reading, answer: str) -> Grade:
     cited = _cited(reading, answer, statements)
     support = cited
     if reading.sentences:
-        support = sum(_supported(reading, sentence) for sentence in statements) / max(len(statements), 1)
+        supported = [sentence for sentence in statements if _supported(reading, sentence)]
+        support = len(supported) / max(len(statements), 1)
     citable = reading.citable or bool(_REFERENCE.search(answer))
     return Grade(True, covered, support, cited if citable else None, missing, tuple(_rare(reading, missing)))
 
@@ -111,9 +112,13 @@ def _cited(reading: Reading, answer: str, statements: list[str]) -> float:
     shown = {passage.url for passage in reading.passages if passage.url}
     good = {number for number, url in listed.items() if not shown or url in shown}
     marks = [set(_CITATION.findall(sentence)) for sentence in statements]
-    return sum(bool(numbers) and numbers <= good for numbers in marks) / max(len(marks), 1)
+    right = [numbers for numbers in marks if numbers and numbers <= good]
+    return len(right) / max(len(marks), 1)
 
 
 def _supported(reading: Reading, sentence: str) -> bool:
     stems = set(terms(_CITATION.sub("", sentence)))
-    return bool(stems) and any(len(stems & source.stems) >= SUPPORTED * len(stems) for source in reading.sentences)
+    if not stems:
+        return False
+    needed = SUPPORTED * len(stems)
+    return any(len(stems & source.stems) >= needed for source in reading.sentences)

@@ -29,7 +29,8 @@ def subgoals(reading: Reading) -> Iterator[dict[str, str | list[str]]]:
         for subgoal in reading.subgoals:
             if subgoal.name in failed:
                 meanings |= dict.fromkeys(map(_meaning, terms(subgoal.text).values()))
-        goals = [goal for goal in meanings if goal not in earlier][:2] or [reading.question]
+        new = [goal for goal in meanings if goal not in earlier]
+        goals = new[:2] or [reading.question]
         yield from (_subgoal(number, goal) for number, goal in enumerate(goals, first))
         return
     goals, words = _questions(reading.question), list(reading.terms.values())
@@ -37,7 +38,8 @@ def subgoals(reading: Reading) -> Iterator[dict[str, str | list[str]]]:
     definitions = [_meaning(word) for word in ends]
     yield from (_subgoal(number, goal) for number, goal in enumerate(definitions, first))
     needs = range(first, first + len(definitions))
-    yield from (_subgoal(number, goal, *needs) for number, goal in enumerate(goals, first + len(definitions)))
+    for number, goal in enumerate(goals, first + len(definitions)):
+        yield _subgoal(number, goal, *needs)
 
 
 def _subgoal(number: int, goal: str, *needs: int) -> dict[str, str | list[str]]:

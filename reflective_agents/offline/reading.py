@@ -145,21 +145,18 @@ def _reading(pieces: Sequence[Piece]) -> Reading:
     if earlier and len(terms(question)) < 3 and _FOLLOW_UP.search(question):
         question = f"{_question(earlier[-1])[0]} {question}"
     results = results_of(pieces)
-    passages = [
-        *_material([*filter(_is_long, earlier), material, *texts_of(pieces, "source")]),
-        *found_in(results),
-        *reported_in(reports),
-        *remembered_in(pieces),
-    ]
+    texts = [*filter(_is_long, earlier), material, *texts_of(pieces, "source")]
+    passages = [*_material(texts), *found_in(results), *reported_in(reports), *remembered_in(pieces)]
     draft = _current_answer(pieces[at:]) or last_text(pieces, "draft")
     if criticises:
         draft = reports[-1].text
+    queries = [frozenset(terms(query)) for query in texts_of(pieces, "query")]
     return Reading(
         request=request,
         question=question,
         passages=tuple(dict.fromkeys(passages)),
         numbers=tuple({**listed_in(reports), **numbers_of(results)}.items()),
-        query_stems=frozenset(frozenset(terms(query)) for query in texts_of(pieces, "query")),
+        query_stems=frozenset(queries),
         searches=len(of_kind(pieces[at:], "action")),
         draft=draft,
         critique=last_text(pieces, "critique"),
@@ -214,7 +211,8 @@ def _question(request: str) -> tuple[str, str]:
     if not _is_long(request) or len(parts) < 2:
         return request, ""
     asks = [part for part in parts if part.endswith("?")] or [parts[0]]
-    return " ".join(asks), " ".join(part for part in parts if part not in asks)
+    others = [part for part in parts if part not in asks]
+    return " ".join(asks), " ".join(others)
 
 
 def _current_answer(pieces: Sequence[Piece]) -> str:

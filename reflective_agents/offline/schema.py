@@ -272,8 +272,9 @@ def _bounds(schema: Schema, *, whole: bool) -> tuple[float | None, float | None]
         if below is not None:
             highs.append(math.ceil(below) - 1)
         return max(lows, default=None), min(highs, default=None)
-    top = min((bound for bound in (high, below) if bound is not None), default=None)
-    bottom = max((bound for bound in (low, above) if bound is not None), default=None)
+    upper = [bound for bound in (high, below) if bound is not None]
+    lower = [bound for bound in (low, above) if bound is not None]
+    top, bottom = min(upper, default=None), max(lower, default=None)
     width = 1.0 if top is None or bottom is None else top - bottom
     if bottom is not None and bottom == above:
         bottom += width / 2

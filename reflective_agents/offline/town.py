@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain, cycle, islice
+from itertools import cycle, islice
 
 from reflective_agents.offline.tags import read_tags
 from reflective_agents.state.json_types import JsonObject
@@ -150,7 +150,8 @@ def hour_plan(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
     part = scene.first("part")
     start, end = minutes_of(part["start"]), minutes_of(part["end"])
     starts = [start, *range(start - start % 60 + 60, end, 60)]
-    return {"hours": [{"start": clock_of(minute), **_due(scene, part, minute)} for minute in starts[:24]]}
+    hours = [{"start": clock_of(minute), **_due(scene, part, minute)} for minute in starts[:24]]
+    return {"hours": hours}
 
 
 def actions(scene: Scene) -> dict[str, list[dict[str, str | float]]]:
@@ -200,7 +201,8 @@ def questions(scene: Scene) -> dict[str, list[str]]:
                 count[stem] += 1
                 words.setdefault(stem, word)
     common = [words[stem] for stem, _ in count.most_common(3)]
-    return {"questions": [f"What about {word}?" for word in islice(cycle(common or ["today"]), 3)]}
+    subjects = islice(cycle(common or ["today"]), 3)
+    return {"questions": [f"What about {word}?" for word in subjects]}
 
 
 def insights(scene: Scene) -> JsonObject:
@@ -209,7 +211,8 @@ def insights(scene: Scene) -> JsonObject:
     topic, named = set(asked_about), next(iter(asked_about.values()), "this")
     memories = scene.lived
     stems = {memory["number"]: set(terms(core(memory.text))) for memory in memories}
-    related = [memory for memory in memories if stems[memory["number"]] & topic] or memories
+    on_topic = [memory for memory in memories if stems[memory["number"]] & topic]
+    related = on_topic or memories
     by_core = {core(memory.text): memory for memory in reversed([*related, *memories])}
     insights: list[JsonObject] = []
     for memory in islice(cycle(reversed(by_core.values())), 5):
@@ -224,7 +227,9 @@ def insights(scene: Scene) -> JsonObject:
 
 def facts(scene: Scene) -> JsonObject:
     """Keep each sentence of the user's that asks nothing and says something, as it stands."""
-    sentences = dict.fromkeys(chain.from_iterable(split(block.text) for block in scene.all("said")))
+    sentences: dict[str, None] = {}
+    for block in scene.all("said"):
+        sentences |= dict.fromkeys(split(block.text))
     common = {"about": "the user", "since": "", "importance": TALK, "supersedes": []}
     facts: list[JsonObject] = []
     for sentence in sentences:

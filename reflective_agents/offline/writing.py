@@ -65,7 +65,8 @@ def moves(reading: Reading, searching: bool) -> list[Move]:
         reading: the conversation.
         searching: whether there is a tool to search with.
     """
-    answers = list(dict.fromkeys(write(reading, length, skipped) for length, skipped in VARIANTS))
+    variants = [write(reading, length, skipped) for length, skipped in VARIANTS]
+    answers = list(dict.fromkeys(variants))
     new = queries(reading) if searching and reading.searches < MAX_SEARCHES else []
     steps: list[Move] = [(query,) for query in new]
     if not steps:

@@ -74,7 +74,8 @@ class LoopGuard:
                     return
             since, now = time.monotonic() - begun, _times(own)
             # Another thread may have had the interpreter, and waited for a processor.
-            elsewhere = max((_times(other).waited - before.waited for other, before in others.items()), default=0.0)
+            waits = [_times(other).waited - before.waited for other, before in others.items()]
+            elsewhere = max(waits, default=0.0)
             seconds = max(now.ran - times.ran, since - (now.waited - times.waited) - max(elsewhere, 0))
             if seconds > self._longest:
                 self._report(Held(round(seconds, 3), stack))

@@ -40,7 +40,10 @@ def reply(request: Request) -> Reply:
 
 def _essay(request: Request) -> Reply:
     if request.schema == "Critique":
-        return next((dict(made) for draft, made in zip(DRAFTS, CRITIQUES, strict=True) if draft in request.text), {})
+        for draft, critique in zip(DRAFTS, CRITIQUES, strict=True):
+            if draft in request.text:
+                return dict(critique)
+        return {}
     if request.schema:
         return respond(request)
     written = sum(message.type == "ai" for message in request.messages)

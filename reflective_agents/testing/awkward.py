@@ -92,7 +92,8 @@ class AwkwardServer(OpenAIServer):
     def _too_small(self, body: Json) -> str | None:
         """Return why a request is refused, if its context is too small."""
         shown = [*body.get("messages", []), body.get("tools"), body.get("response_format")]
-        words = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part) // 4
+        characters = sum(len(json.dumps(part, ensure_ascii=False)) for part in shown if part)
+        words = characters // 4
         needed = words + (body.get("max_tokens") or body.get("max_completion_tokens") or 0)
         if needed <= self.context:
             return None

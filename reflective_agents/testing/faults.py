@@ -95,7 +95,8 @@ def _arguments(text: str) -> Callable[[Choice, Request], Choice]:
             return Choice(text)
         if not request.tools:
             return choice
-        calls = choice.calls or [Call("", f"call_{name}", name) for name in request.tools[:1]]
+        made_up = [Call("", f"call_{name}", name) for name in request.tools[:1]]
+        calls = choice.calls or made_up
         spoilt = tuple(replace(call, arguments=text) for call in calls)
         return replace(choice, calls=spoilt, finish_reason="tool_calls")
 

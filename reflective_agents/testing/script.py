@@ -104,7 +104,8 @@ class Choice:
     @property
     def size(self) -> int:
         """Characters of the text and of all tool arguments."""
-        return len(self.content or "") + sum(len(call.arguments) for call in self.calls)
+        arguments = sum(len(call.arguments) for call in self.calls)
+        return len(self.content or "") + arguments
 
     def cut(self, size: int) -> "Choice":
         """Cut this candidate off after `size` characters; unchanged if it is not longer."""

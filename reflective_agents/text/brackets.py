@@ -142,8 +142,8 @@ def read_line(line: str, closer: str = "") -> Line:
             settled = min(settled, run)
         # Brackets in a row, "[1][2]" or "[1] and [2]", are judged once, by what stands before the first.
         if last_end < 0 or not _BETWEEN.fullmatch(line, last_end, begin):
-            place = _place(line, begin, after, len(names) > 1)
-            content, certain = place is None, bool(place)
+            citing = _could_cite(line, begin, after, len(names) > 1)
+            content, certain = citing is None, bool(citing)
         last_end = end
         lettered = not all(map(str.isdecimal, names))
         stands_in_content = content and not lettered
@@ -233,7 +233,7 @@ def _may_name(names: tuple[str, ...]) -> bool:
     return all(1 <= number <= LARGEST for number in numbers) and len({*names}) == len(names)
 
 
-def _place(line: str, begin: int, after: str, several: bool) -> bool | None:
+def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None:
     """Tell whether a bracket stands where only a citation does (True), where one may (False), or where none does."""
     before = line[max(begin - BEFORE, 0) : begin]
     unless_several = None if several else False

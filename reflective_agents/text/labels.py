@@ -252,7 +252,8 @@ def _closes_nothing(text: str) -> bool:
     """Return whether a text ends with a bracket that does not open in it; an arrow is none, nor the end of (0, 1]."""
     opening = _CLOSING.get(text[-1], "")
     is_interval = text[0] in "[(" and text[-1] in ")]" and "," in text
-    return opening != "" and not is_interval and not any(sign in text for sign in opening) and text[-2:] not in _ARROWS
+    opens = any(sign in text for sign in opening)
+    return opening != "" and not is_interval and not opens and text[-2:] not in _ARROWS
 
 
 def _without_end_tag(text: str) -> str:

@@ -48,13 +48,13 @@ def short_form(answer: str, question: str) -> str:
 
 def _is_asked(question_form: str, part: str) -> bool:
     """Whether a part of an answer consists of words of the question, in whatever form."""
-    asked, words = set(cut(question_form)), cut(part)
-    stems = {*map(stem, asked)}
+    of_question, words = set(cut(question_form)), cut(part)
+    stems = {*map(stem, of_question)}
 
     def is_asked(word: str) -> bool:
         if word in question_form and not word.isascii():
             return True
-        return stem(word) in stems or any(_inflected(word, other) for other in asked)
+        return stem(word) in stems or any(_inflected(word, other) for other in of_question)
 
     return bool(words) and all(map(is_asked, words))
 

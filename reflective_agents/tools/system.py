@@ -81,4 +81,5 @@ def _names(file: Path) -> set[Path]:
     folders = {file.parent, *(Path(folder).resolve() for folder in _LOADERS)}
     stem = file.name.partition(".so")[0].rstrip("0123456789.-")  # a name may hold the version in front of .so, too
     names = chain.from_iterable(folder.glob(f"{stem}*.so?*") for folder in folders)
-    return {name for name in names if name.resolve() == file} - {file}
+    links = {name for name in names if name.resolve() == file}
+    return links - {file}

@@ -37,7 +37,8 @@ class Report:
     @property
     def fraction(self) -> float:
         """The share of the tests that passed, from 0 to 1; 0 if there is none."""
-        return sum(case.passed for case in self.cases) / len(self.cases) if self.cases else 0.0
+        passed = sum(case.passed for case in self.cases)
+        return passed / len(self.cases) if self.cases else 0.0
 
     @property
     def timed_out(self) -> bool:

@@ -89,13 +89,14 @@ class Agent:
 
     def scene(self, *parts: str, memories: Sequence[Memory] = ()) -> str:
         """Describe what the agent knows now, as quoted text: itself, the map, the time, `parts` and its memories."""
-        places = "\n".join(f"{place.name}: {place.about}" for place in self.town.places)
+        places = [f"{place.name}: {place.about}" for place in self.town.places]
+        remembered = [self._quoted(number, memory) for number, memory in enumerate(memories, 1)]
         knowledge = [
             quoted("agent", self.description, name=self.name),
-            quoted("map", places),
+            quoted("map", "\n".join(places)),
             quoted("time", clock_of(self.minute)),
             *parts,
-            *(self._quoted(number, memory) for number, memory in enumerate(memories, 1)),
+            *remembered,
         ]
         return "\n".join(part for part in knowledge if part)
 
@@ -228,7 +229,8 @@ async def open_agents(state: TownState, step: Step[TownContext]) -> list[Agent]:
     Where the store holds nothing of an agent, as after a restart without one, its memories are made anew of the state.
     """
     names = [agent["name"] for agent in state["town"]["agents"]]
-    return await at_once([_open(state, step, index, name) for index, name in enumerate(names)])
+    opening = [_open(state, step, index, name) for index, name in enumerate(names)]
+    return await at_once(opening)
 
 
 async def _open(state: TownState, step: Step[TownContext], index: int, name: str) -> Agent:
@@ -245,7 +247,8 @@ async def _open(state: TownState, step: Step[TownContext], index: int, name: str
         renewed = [{**each, "accessed": accessed.get(each["id"], each["accessed"])} for each in agent.earlier]
         await stream.add(cast(list[Memory], renewed), reflected=Mark(*agent.mind["mark"]))
         return agent
-    await stream.add([memory for memory in agent.earlier if memory["step"] == state["ticks"]])
+    made = [memory for memory in agent.earlier if memory["step"] == state["ticks"]]
+    await stream.add(made)
     latest = [retrieval for retrieval in state["retrievals"] if retrieval["step"] == state["ticks"]]
     await stream.renew(_accessed(name, latest))
     return agent

@@ -9,6 +9,7 @@ from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
 from reflective_agents.state.settings.town import minutes_of
 from reflective_agents.town.state import Conversation, Knows, Moment, Portrait, Retrieval
+from reflective_agents.viewer.artefact import check_state
 from reflective_agents.viewer.page import VIEWER, Page, assets
 
 _FOLDER = Path(__file__).parent
@@ -37,8 +38,16 @@ class TownPicture(TypedDict):
     usage: Usage
 
 
+_NEEDED = ("town", "told", "day", "conversations", "retrievals", "agents", "spread", "outcome", "usage")
+
+
 def town_picture(values: JsonMapping) -> TownPicture:
-    """Build the picture of a day from the state of its run."""
+    """Build the picture of a day from the state of its run.
+
+    Raises:
+        Misuse: if something of it is missing: a run's output lacks the town, and what the first agent was told.
+    """
+    check_state(values, _NEEDED, "a day")
     town = values["town"]
     return TownPicture(
         town=town["name"],

@@ -140,7 +140,8 @@ def _usual(agent: Agent) -> list[Part]:
 
 def _in_a_row(parts: Sequence[Part], start: int, end: int) -> list[Planned]:
     """Line up parts of a plan without gaps, from a start to an end; what lies outside is left out."""
-    inside = [part for part in parts if part.begins < end] or parts[:1]
+    begun = [part for part in parts if part.begins < end]
+    inside = begun or parts[:1]
     # Of parts that begin before the start the last one counts: it is under way.
     row: dict[int, Part] = {}
     for part in sorted(inside, key=attrgetter("begins")):

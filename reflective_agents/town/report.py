@@ -17,17 +17,12 @@ def moments(agents: Sequence[Agent], talks: Sequence[Conversation]) -> list[Mome
     talking: dict[str, int] = {}
     for talk in talks:
         talking |= dict.fromkeys(talk["agents"], talk["talk"])
-    return [
-        Moment(
-            step=agent.number,
-            time=clock_of(agent.minute),
-            agent=agent.name,
-            place=agent.mind["place"],
-            doing=agent.mind["doing"],
-            talk=talking.get(agent.name, 0),
-        )
-        for agent in agents
-    ]
+    rows: list[Moment] = []
+    for agent in agents:
+        place, doing = agent.mind["place"], agent.mind["doing"]
+        time, talk_number = clock_of(agent.minute), talking.get(agent.name, 0)
+        rows.append(Moment(step=agent.number, time=time, agent=agent.name, place=place, doing=doing, talk=talk_number))
+    return rows
 
 
 async def portrait(agent: Agent) -> Portrait:
@@ -91,7 +86,10 @@ def summary(state: TownState, knows: Sequence[Knows], fact: str) -> str:
     ]
     lines += [f"{persona.name}: {_day_of(persona.name, day)}" for persona in town.agents]
     if fact:
-        ways = [f"{' > '.join(agent['way'])} ({agent['time']})" for agent in knows if agent["knows"]]
+        ways: list[str] = []
+        for agent in knows:
+            if agent["knows"]:
+                ways.append(f"{' > '.join(agent['way'])} ({agent['time']})")
         lines.append(f"{len(ways)} of {len(knows)} know about {fact!r}: {'; '.join(ways) or 'nobody'}.")
     return "\n".join(lines)
 

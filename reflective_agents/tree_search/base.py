@@ -214,10 +214,17 @@ def newly_pruned(stats: StatsView, changed: Stats) -> list[str]:
     return new
 
 
+def scores_of(children: Sequence[Child]) -> list[float]:
+    """Return the scores of children that have one."""
+    scores = [child.node["score"] for child in children]
+    return [score for score in scores if score is not None]
+
+
 def with_extra(node: NodeStats, **entries: object) -> NodeStats:
     """Return a node's statistics with entries that the algorithm alone needs; None removes one."""
     extra = {**node.get("own", {}), **entries}
-    return _replaced(node, own={key: entry for key, entry in extra.items() if entry is not None})
+    own = {key: entry for key, entry in extra.items() if entry is not None}
+    return _replaced(node, own=own)
 
 
 def _replaced(node: NodeStats, **entries: int | list[int] | JsonObject) -> NodeStats:

@@ -6,16 +6,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage
 
 from reflective_agents.environments.base import State
 from reflective_agents.nodes.asking.transcript import quoted, steps_text
 from reflective_agents.nodes.evidence.reference_list import length_text, split_references
-from reflective_agents.nodes.remembering.lessons import recalled_text
 from reflective_agents.nodes.verifiers.verdict import Verdict
-from reflective_agents.prompts import lats as prompts
-from reflective_agents.prompts import search as search_prompts
-from reflective_agents.state.tree import Lesson, TreeNode, TreeView
+from reflective_agents.state.tree import TreeNode, TreeView
 from reflective_agents.text.joined import joined
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.tree_paths import depth_of, round_score
@@ -194,57 +191,6 @@ class Branch:
     judged: Sequence[Sequence[TreeNode]] = ()
     tree: TreeView = field(default_factory=dict)
     refused: Sequence[str] = ()
-
-
-def lessons_text(branch: Branch) -> str:
-    """Return the lessons from earlier runs and from failed trajectories and the hints of people, as text that ends its
-    line, or empty."""
-    parts = []
-    if branch.earlier:
-        parts.append(f"{recalled_text(branch.earlier)}\n")
-    if branch.lessons:
-        lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
-        parts.append(prompts.LESSONS.format(lessons=lessons))
-    return "".join([*parts, hints_text(branch.path)])
-
-
-def lessons_messages(branch: Branch) -> list[HumanMessage]:
-    """Return the same as a message, if there are any."""
-    text = lessons_text(branch)
-    return [HumanMessage(text)] if text else []
-
-
-def own_lessons(lessons: Sequence[Lesson]) -> list[str]:
-    """Return the lessons that were learned on this task, as text."""
-    return [lesson["text"] for lesson in lessons if not lesson.get("earlier")]
-
-
-def earlier_lessons(lessons: Sequence[Lesson]) -> list[str]:
-    """Return the lessons that earlier runs have learned, as text."""
-    return [lesson["text"] for lesson in lessons if lesson.get("earlier")]
-
-
-def hints_text(path: Sequence[TreeNode]) -> str:
-    """Return the hints of people on a path, as text that ends its line; empty if there are none."""
-    hints = _hints(path)
-    return search_prompts.HINTS.format(hints=hints) if hints else ""
-
-
-def lessons_to_judge(branch: Branch) -> str:
-    """Return lessons and hints for a judge, as text that ends its line: as material, for only the agent has to follow
-    them."""
-    parts = []
-    if branch.lessons:
-        lessons = "\n".join(quoted("lesson", lesson) for lesson in branch.lessons)
-        parts.append(prompts.LESSONS_TO_JUDGE.format(lessons=lessons))
-    if hints := _hints(branch.path):
-        parts.append(search_prompts.HINTS_TO_JUDGE.format(hints=hints))
-    return "".join(parts)
-
-
-def _hints(path: Sequence[TreeNode]) -> str:
-    hints = [node.get("hint", "") for node in path]
-    return "\n".join(quoted("hint", hint) for hint in hints if hint)
 
 
 def trajectory_text(steps: Sequence[TreeNode | Candidate], *, goes_on: bool = False) -> str:

@@ -102,7 +102,8 @@ def contenders(tree: TreeView, same: Callable[[TreeNode], str]) -> list[Contende
         same: Returns a text that equal answers share.
     """
     answers = [each for each in unpruned(tree) if each["kind"] == "answer"]
-    sound = [each for each in answers if not each.get("unfounded")] or answers
+    founded = [each for each in answers if not each.get("unfounded")]
+    sound = founded or answers
     sound.sort(key=rank)
     if any(map(is_scored, sound)):
         sound = [each for each in sound if each["score"] == sound[0]["score"]]
@@ -132,10 +133,11 @@ async def compare(state: SearchState, step: Step[C], search: TreeSearch) -> Chos
     rivals = contenders(state["tree"], words)[: context.comparisons + 1]
     if len(rivals) < 2:
         return rivals, None
+    trajectories = [path(state["tree"], each.node["id"]) for each in rivals]
     ranking = await rank_by_pairs(
         step,
         context.judge_model or context.model,
-        [trajectory_text(path(state["tree"], each.node["id"])) for each in rivals],
+        list(map(trajectory_text, trajectories)),
         context.comparisons,
         task=search.world.task,
         request=state["request"],

@@ -24,8 +24,9 @@ from reflective_agents.state.tree import Lesson, LogEntry, SearchOutput, SearchS
 from reflective_agents.state.trial import ActingInput
 from reflective_agents.tree_search.base import START as START_JOB
 from reflective_agents.tree_search.base import Child, Job, tell
-from reflective_agents.tree_search.candidates import Branch, earlier_lessons, own_lessons, thought_of
+from reflective_agents.tree_search.candidates import Branch, thought_of
 from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.lessons import earlier_lessons, own_lessons
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.steering_step import SteeringStep
 from reflective_agents.tree_search.tree_paths import ROOT, furthest_node, path

@@ -16,7 +16,7 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import Lesson, TreeNode
 from reflective_agents.tree_search.base import Algorithm, Child, Job
 from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, graded
-from reflective_agents.tree_search.policies import Policy
+from reflective_agents.tree_search.policy import Policy
 from reflective_agents.tree_search.tree_paths import ROOT
 from reflective_agents.tree_search.values import StepReward, Value
 from reflective_agents.tree_search.worlds import World

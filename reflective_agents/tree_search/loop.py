@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple, Self
 
-from reflective_agents.models.meter import Bill, billed
+from reflective_agents.models.bills import Bill, billed
 from reflective_agents.nodes.step import Step, Update
 from reflective_agents.state.errors import LimitReached
 from reflective_agents.state.families import TreeContext
@@ -11,9 +11,10 @@ from reflective_agents.state.limits import Limit
 from reflective_agents.state.outcome import Outcome, limited
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.tree_search.base import Child, Job, ask, newly_pruned, tell, withdraw
-from reflective_agents.tree_search.candidates import Branch, earlier_lessons, own_lessons
+from reflective_agents.tree_search.candidates import Branch
 from reflective_agents.tree_search.ending import after_job, without_job
 from reflective_agents.tree_search.job import JobResult, TreeSearch
+from reflective_agents.tree_search.lessons import earlier_lessons, own_lessons
 from reflective_agents.tree_search.progress import Progress
 from reflective_agents.tree_search.report import emit_events, log_entry
 from reflective_agents.tree_search.tree_paths import ROOT, parent_of, path
@@ -121,7 +122,8 @@ class SearchStep:
     def backpropagate(self, job: Job, result: JobResult) -> None:
         """Pass the results of a job to the algorithm, the tree, the log and the events."""
         progress = self.progress
-        unfinished = job["kind"] == "judge" or any(isinstance(reason, LimitReached) for reason in result.stops)
+        at_limit = any(isinstance(reason, LimitReached) for reason in result.stops)
+        unfinished = job["kind"] == "judge" or at_limit
         if result.stops and unfinished and not result.children:
             progress.stats.update(withdraw(progress.stats, job))
         children = [self._existing_twin(job, child) for child in result.children]

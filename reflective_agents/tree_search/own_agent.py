@@ -10,8 +10,9 @@ from reflective_agents.nodes.memo import each_to_its_end
 from reflective_agents.nodes.step import Step
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tree import TreeNode
-from reflective_agents.tree_search.candidates import Branch, Candidate, lessons_messages
-from reflective_agents.tree_search.policies import Follow
+from reflective_agents.tree_search.candidates import Branch, Candidate
+from reflective_agents.tree_search.lessons import lessons_messages
+from reflective_agents.tree_search.policy import Follow
 from reflective_agents.tree_search.worlds import OpenWorld, TaskWorld
 
 

@@ -64,13 +64,19 @@ def log_entry(job: Job, result: JobResult, changed: Stats, pruned: Sequence[str]
     return entry
 
 
+def figures_above(entry: LogEntry, node: str) -> dict[str, list[float]]:
+    """Return the figures of an entry of a node and of those above it, as far as they have changed."""
+    stats = entry["stats"]
+    return {key: stats[key] for key in upwards(node) if key in stats}
+
+
 def emit_events(step: Step[TreeContext], job: Job, result: JobResult, entry: LogEntry, expansions: int) -> None:
     """Emit the events of a job: the nodes first, then the statistics above them, pruned nodes and lessons."""
     for child in result.children:
         event = "node" if child.node["id"] in entry["added"] else "judged"
         step.emit(event, **event_fields(child.node), expansions=expansions, does=summarize_node(child.node))
     if job["node"]:
-        above = {key: entry["stats"][key] for key in upwards(job["node"]) if key in entry["stats"]}
+        above = figures_above(entry, job["node"])
         spent = {"calls": result.calls, "tokens": result.tokens}
         step.emit("visited", node=job["node"], kind=job["kind"], stats=above, **spent)
     for node_id in entry.get("pruned", []):

@@ -21,7 +21,7 @@ from reflective_agents.tree_search.base import Child, newly_pruned
 from reflective_agents.tree_search.ending import why_solved
 from reflective_agents.tree_search.job import TreeSearch
 from reflective_agents.tree_search.progress import Progress
-from reflective_agents.tree_search.report import event_fields, summarize_node
+from reflective_agents.tree_search.report import event_fields, figures_above, summarize_node
 from reflective_agents.tree_search.steering import changes_in, impossible
 from reflective_agents.tree_search.tree_paths import round_score, unpruned, upwards
 
@@ -107,7 +107,7 @@ class SteeringStep:
         self.progress.stats.update(changed)
         self.progress.tree[node["id"]] = new
         entry = _entry("rescore", change, changed)
-        above = {key: entry["stats"][key] for key in upwards(node["id"]) if key in entry["stats"]}
+        above = figures_above(entry, node["id"])
         self.step.emit("judged", **event_fields(new), expansions=self.progress.expansions, does=summarize_node(new))
         self.step.emit("visited", node=node["id"], kind="rescore", stats=above, calls=0, tokens=0)
         return entry

@@ -55,7 +55,8 @@ def frames(values: JsonMapping) -> list[Frame]:
     final = {key: {**stat, **stat.get("own", {})} for key, stat in values["stats"].items()}
     if not log:
         entry = LogEntry(kind="end", node=None, added=list(tree), stats={}, calls=0, tokens=0)
-        return [_frame(0, entry, {key: _final(own) for key, own in final.items()}, "")]
+        figures_at_end = {key: _final(own) for key, own in final.items()}
+        return [_frame(0, entry, figures_at_end, "")]
     changes = [{**_first(tree, entry["added"]), **entry["stats"]} for entry in log]
     last: dict[str, int] = {}
     for number, changed in enumerate(changes):
@@ -81,7 +82,11 @@ def frames(values: JsonMapping) -> list[Frame]:
 
 def _first(tree: TreeView, added: list[str]) -> dict[str, list[float]]:
     """Return the first statistics of new nodes: their own score, unless the log says otherwise."""
-    return {key: [1, tree[key].get("score") or 0.0] for key in added if key in tree}
+    first: dict[str, list[float]] = {}
+    for key in added:
+        if key in tree:
+            first[key] = [1, tree[key].get("score") or 0.0]
+    return first
 
 
 def _final(stats: JsonMapping) -> Figures:

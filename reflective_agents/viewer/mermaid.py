@@ -59,4 +59,8 @@ def short(text: str, length: int) -> str:
 
 def escaped(text: str) -> str:
     """Escape text for a label in quotes: whatever is neither alphanumeric nor harmless becomes an entity."""
-    return "".join(c if c.isalnum() or c in _PLAIN else f"#{ord(c)};" for c in text)
+    return "".join(map(_escaped_sign, text))
+
+
+def _escaped_sign(sign: str) -> str:
+    return sign if sign.isalnum() or sign in _PLAIN else f"#{ord(sign)};"

@@ -10,6 +10,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 from langchain_core.messages import BaseMessage, ToolMessage
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.viewer.artefact import check_state
 from reflective_agents.viewer.frames import Frame, frames
 
 Aggregate = Literal["mean", "max"]
@@ -90,6 +91,9 @@ class Picture(TypedDict):
     reflections: list[Reflection]
 
 
+_NEEDED = ("tree", "stats")
+
+
 def picture(values: JsonMapping, strategy: str, weight: float | None = None, aggregate: Aggregate = "mean") -> Picture:
     """Build the picture of a run.
 
@@ -98,7 +102,11 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         strategy: Its name.
         weight: The w of UCT; None if the search does not select by it.
         aggregate: Whether the search goes by the mean or the highest of the values that a node has seen.
+
+    Raises:
+        Misuse: if the run has no tree.
     """
+    check_state(values, _NEEDED, "a tree")
     spoken = values.get("messages") or []
     # What follows the last question is the answer, which the tree holds as well.
     end_of_question = 0
@@ -106,7 +114,10 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         if message.type == "human":
             end_of_question = number
     nodes = {key: _node(node) for key, node in values["tree"].items()}
-    end = values.get("best") or _best(nodes)
+    path = path_to(nodes, values.get("best") or _best(nodes))
+    reflections: list[Reflection] = []
+    for lesson in values.get("lessons") or []:
+        reflections.append({"node": lesson["node"], "text": lesson["text"]})
     data = {
         "strategy": strategy,
         "question": spoken[end_of_question - 1].text if end_of_question else "",
@@ -115,8 +126,8 @@ def picture(values: JsonMapping, strategy: str, weight: float | None = None, agg
         "aggregate": aggregate,
         "nodes": nodes,
         "frames": frames(values),
-        "path": [node["id"] for node in path_to(nodes, end)],
-        "reflections": [{"node": entry["node"], "text": entry["text"]} for entry in values.get("lessons") or []],
+        "path": [node["id"] for node in path],
+        "reflections": reflections,
         "answer": values.get("answer"),
         "outcome": values.get("outcome"),
         "usage": values.get("usage"),

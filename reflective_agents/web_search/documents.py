@@ -150,7 +150,8 @@ def _without(markup: str, begin: str, end: str) -> str:
     """Leave out comments and the like. Where one has no end, Python's parser would look for it from each beginning."""
     first, *pieces = markup.split(begin)
     parts = [piece.partition(end) for piece in pieces]
-    return first + "".join(rest for _, mark, rest in parts if mark)
+    marked = [rest for _, mark, rest in parts if mark]
+    return first + "".join(marked)
 
 
 def _tags(markup: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ class ReflectionContext(AgentContext, VerifiedContext):
 
     does: ClassVar[str] = "Writes a draft, has it criticised, and rewrites it."
     use_when: ClassVar[str] = "the text matters more than the facts, or a person or verifiers should judge it"
+    judges: ClassVar[bool] = True
 
     critic_model: Annotated[Model, only_with("critic", "model")] = Field(
         default=None,

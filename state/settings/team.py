@@ -86,10 +86,10 @@ class TeamContext(CooperationContext):
     @property
     def can_demand_calls(self) -> bool:
         """Whether each step of every member can be made a call of the caller's tools; in a default team not all act."""
-        return self.roles is not None and all(
-            can_demand_calls_of(role.strategy, {"client_tools": self.client_tools, **role.settings})
-            for role in self.roles
-        )
+        if self.roles is None:
+            return False
+        tools = {"client_tools": self.client_tools}
+        return all(can_demand_calls_of(role.strategy, {**tools, **role.settings}) for role in self.roles)
 
     @field_validator("roles")
     @classmethod

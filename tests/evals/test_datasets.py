@@ -13,7 +13,7 @@ from reflective_agents.cli.main import main
 from reflective_agents.environments.arithmetic import final_number
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.datasets import Dataset, load_dataset
-from reflective_agents.evals.formats import WRITTEN
+from reflective_agents.evals.exchange_formats import WRITTEN
 from reflective_agents.state.errors import Misuse
 from reflective_agents.tools.arithmetic import evaluate
 

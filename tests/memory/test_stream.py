@@ -13,9 +13,10 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory import replica
 from reflective_agents.memory.index import Entry, Index
+from reflective_agents.memory.queries import Query
 from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
 from reflective_agents.memory.rankings.paper import Paper
-from reflective_agents.memory.stream import MemoryStream, Query, Scored
+from reflective_agents.memory.stream import MemoryStream, Scored
 from reflective_agents.models.meter import Meter
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed

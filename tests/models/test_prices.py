@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
 
 from reflective_agents.graphs import graph_of
+from reflective_agents.models.bills import Reservation
 from reflective_agents.models.costs import settle
-from reflective_agents.models.meter import Reservation
 from reflective_agents.models.prices import rates_by_name, rates_of
 from reflective_agents.models.providers import get_model
 from reflective_agents.state import policy

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from bench.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, asked, listed
+from bench.replays.keyed import Key, Model, Recorded, RecordedWorld, Seen, key_of, listed
 from bench.replays.records import Record, attempts, evaluated, gold_paragraphs
 from reflective_agents.environments.base import Task
 from reflective_agents.environments.questions import Questions
@@ -22,8 +22,8 @@ def test_an_act_is_known_by_task_lessons_and_steps() -> None:
     steps = "Thought 1: hm\nAction 1: Search[Ada]\nObservation 1: She was.\nAction 9: none\nThought 2:"
     told = ("hm", "Search[Ada]", "She was.\nAction 9: none")
     expected = Key("act", "Question: Who?", "- Look twice.\n- Be short.", told)
-    assert asked(request(system, f"Question: Who?\n{steps}")) == expected
-    assert asked(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
+    assert key_of(request(system, f"Question: Who?\n{steps}")) == expected
+    assert key_of(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
 
 
 @pytest.mark.parametrize(("verdict", "said"), [("It is wrong.", True), (" ", False)])
@@ -35,7 +35,7 @@ def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(
         f"</trajectory>\n\n<verdict>\n{verdict}\n</verdict>"
     )
     steps = ("hm", "Search[Ada]", "She was.", "Finish[x]")
-    assert asked(request("Reflect.", human)) == Key("reflect", "Question: Who?", steps=steps, verdict=said)
+    assert key_of(request("Reflect.", human)) == Key("reflect", "Question: Who?", steps=steps, verdict=said)
 
 
 def test_answers_of_one_key_come_in_order_and_a_miss_is_an_error() -> None:

@@ -15,7 +15,8 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.tree_search.base import Job
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
-from reflective_agents.tree_search.values import Value, candidates_text, grade_from_labels, hope
+from reflective_agents.tree_search.label_values import grade_from_labels, hope
+from reflective_agents.tree_search.values import Value, candidates_text
 
 QUESTION = {"messages": [("user", "What do 14 planks cost?")]}
 SEARCHES = ("lats", "tree_of_thoughts", "ab_mcts", "best_of_n")

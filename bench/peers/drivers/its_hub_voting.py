@@ -22,7 +22,7 @@ class Recorded:
     """A language model that gives the recorded answers."""
 
     def __init__(self, answers: Sequence[str]) -> None:
-        self.answers, self.asked = answers, 0
+        self.answers, self.calls = answers, 0
         self._turns = [asyncio.Event() for _ in answers]
 
     async def pace(self) -> None:
@@ -34,10 +34,10 @@ class Recorded:
 
     async def agenerate_single(self, messages: Any, **options: Any) -> dict[str, str]:
         """Give the next answer in its turn."""
-        place = self.asked
-        self.asked += 1
-        await self._turns[place].wait()
-        return {"role": "assistant", "content": self.answers[place]}
+        turn = self.calls
+        self.calls += 1
+        await self._turns[turn].wait()
+        return {"role": "assistant", "content": self.answers[turn]}
 
 
 async def vote(algorithm: Any, answers: Sequence[str]) -> tuple[int, str]:

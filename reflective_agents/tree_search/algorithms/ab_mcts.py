@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import count_begun
-from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, with_extra
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, scores_of, with_extra
 from reflective_agents.tree_search.tree_paths import ROOT, open_children, parent_of, upwards
 
 WIDER, DEEPER = "+", ">"
@@ -54,7 +54,8 @@ class AbMcts(Algorithm):
             seen = {child: (stats[child]["visits"], stats[child]["total"]) for child in below}
             node = self._draw(rng, seen)
         by_model = _scores(stats[ROOT], "models")
-        arm = self._draw(rng, {arm: by_model.get(arm, UNTRIED) for arm in self.arms})
+        arms = {arm: by_model.get(arm, UNTRIED) for arm in self.arms}
+        arm = self._draw(rng, arms)
         return Job(node=node, kind="expand", first=_next_child(stats[node]), width=1, arm=arm)
 
     def _draw(self, rng: random.Random, choices: Mapping[str, Sequence[float]]) -> str:
@@ -82,7 +83,7 @@ class AbMcts(Algorithm):
             if child.node["id"] == f"{node}.{job['first']}":
                 changed[child.node["id"]] = leaf(child)
         changed[node] = {**stats[node], "children": max(stats[node]["children"], job["first"] + 1)}
-        scores = [child.node["score"] for child in new if child.node["score"] is not None]
+        scores = scores_of(new)
         if scores:
             for key in upwards(node):
                 choice = WIDER if key == node else DEEPER

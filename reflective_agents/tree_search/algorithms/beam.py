@@ -5,7 +5,17 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import NodeStats, Stats, StatsView, TreeNode, TreeView
 from reflective_agents.tree_search.algorithms.mcts import backpropagate
-from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, is_pruned, leaf, overlay, with_extra
+from reflective_agents.tree_search.base import (
+    Algorithm,
+    Child,
+    Job,
+    get_extra,
+    is_pruned,
+    leaf,
+    overlay,
+    scores_of,
+    with_extra,
+)
 from reflective_agents.tree_search.tree_paths import ROOT, Rank, child_indices, children, parent_of, upwards
 
 
@@ -65,7 +75,7 @@ class Beam(Algorithm):
             if self.compares:  # its judgement is still to come
                 stat["closed"] = not child.expandable
             changed[child.node["id"]] = with_extra(stat, key=child.key or None)
-        rewards = [child.node["score"] for child in new if child.node["score"] is not None]
+        rewards = scores_of(new)
         return backpropagate(stats, node, changed, len(rewards), sum(rewards))
 
     def _with_grades(self, stats: StatsView, judged: Sequence[Child]) -> Stats:

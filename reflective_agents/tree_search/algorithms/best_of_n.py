@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reflective_agents.state.tree import Stats, StatsView
 from reflective_agents.tree_search.algorithms.mcts import backpropagate
-from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, with_extra
+from reflective_agents.tree_search.base import Algorithm, Child, Job, get_extra, leaf, scores_of, with_extra
 from reflective_agents.tree_search.tree_paths import ROOT, children
 
 
@@ -44,7 +44,7 @@ class BestOfN(Algorithm):
         for child in new:
             stat = with_extra(leaf(child), chains=child.node.get("samples", 1))
             changed[child.node["id"]] = {**stat, "closed": not child.expandable}
-        scores = [child.node["score"] for child in new if child.node["score"] is not None]
+        scores = scores_of(new)
         return backpropagate(stats, node, changed, len(scores), sum(scores))
 
     @property

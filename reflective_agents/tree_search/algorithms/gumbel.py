@@ -78,7 +78,8 @@ class Gumbel(Mcts):
             if len(tried) < 2 or min(tried) < self._due(number, competing):
                 break
             half = ceil(len(alive) / 2)
-            alive = [child for child in ranked if child in alive][:half]
+            left = [child for child in ranked if child in alive]
+            alive = left[:half]
             number += 1
         return alive, number
 

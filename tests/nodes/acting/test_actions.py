@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from reflective_agents.environments.game24 import Game24
 from reflective_agents.environments.registry import get_environment
 from reflective_agents.nodes.acting.actions import ActionStep, act_tool
-from reflective_agents.nodes.acting.agent import with_repetitions_marked
+from reflective_agents.nodes.acting.agent_prompt import with_repetitions_marked
 from reflective_agents.nodes.acting.react_text import as_call, describe_tools, parse_step
 from reflective_agents.prompts.react import KNOWN
 
