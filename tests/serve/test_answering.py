@@ -7,7 +7,6 @@ import pytest
 
 from reflective_agents.serve import chat_request, messages_request, responses_request
 from reflective_agents.serve.answering import Answering
-from reflective_agents.serve.messages import MessageRun
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.responses import ResponseRun
 
@@ -49,8 +48,8 @@ def test_messages_have_their_own_names() -> None:
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
     }
     request = messages_request.parse({"model": "react", "messages": [HI], "max_tokens": 99, **fields})
-    ignored = "max_tokens, thinking, tool_choice.disable_parallel_tool_use"
-    assert MessageRun(API, request.chat()).headers()["x-ignored"] == ignored
+    ignored = "max_tokens, thinking.budget_tokens, tool_choice.disable_parallel_tool_use"
+    assert Answering(API, request.chat()).headers()["x-ignored"] == ignored
 
 
 def test_a_thread_is_named_in_ascii() -> None:
