@@ -24,7 +24,9 @@ TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
 # Chinese is cut into pairs of characters. Those that a question word makes with its neighbours stand in no answer.
-_ASKED = re.compile(r"为什么|什么|怎么样?|怎样|如何|多少|谁|哪(?!吒)[一个些里儿]?|[吗呢](?=[？?！!。\s]|$)")
+_ASKED = re.compile(
+    r"[为為]?什[么麼]|怎[么麼][样樣]?|怎[样樣]|如何|多少|[谁誰]|哪(?!吒)[一个個些里裡儿兒]?|[吗嗎呢](?=[？?！!。\s]|$)"
+)
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
 
 

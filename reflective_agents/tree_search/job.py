@@ -307,9 +307,9 @@ class ExpansionJob:
         node = self.node_by_state(key)
         if node and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
-            terms = dict(node.get("terms", {}))
-            score = node["score"] if node.get("rescored") else terms.get("judge", node["score"])  # a person's holds
-            return Grade(score, node["critique"], node["solved"], terms)
+            # A person's score takes the place of the judge's figures.
+            terms = {} if node.get("rescored") else dict(node.get("terms", {}))
+            return Grade(terms.get("judge", node["score"]), node["critique"], node["solved"], terms)
         memo = memo_of(self.search.run_id)
         grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
         return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))

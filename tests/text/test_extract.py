@@ -22,6 +22,9 @@ def test_question_words_of_chinese_are_no_terms() -> None:
     assert [*terms("潮汐是什么造成的？")] == ["潮汐", "汐是", "造成", "成的"]
     assert [*terms("哪吒是谁？")] == ["哪吒", "吒是"]
     assert [*terms("你吃了吗？")] == ["你吃", "吃了"]
+    assert [*terms("潮汐是什麼造成的？")] == ["潮汐", "汐是", "造成", "成的"]
+    assert [*terms("它為什麼重要呢？")] == ["它", "重要"]
+    assert [*terms("哪個城市最大？")] == ["城市", "市最", "最大"]
 
 
 def test_a_term_is_told_as_it_stood_in_the_text() -> None:

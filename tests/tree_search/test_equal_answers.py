@@ -79,8 +79,7 @@ async def test_a_child_of_another_process_that_comes_up_again_is_no_node_again()
     assert not any(request.schema for request in model.calls[before:])
 
 
-async def test_what_a_person_scores_is_worth_as_much_in_other_branches() -> None:
-    """Also where the judge's part of a score is told from the whole."""
+async def test_a_persons_score_takes_the_place_of_the_judges_in_other_branches_too() -> None:
     model = FakeChatModel(reply=two_ways)
     context = {"model": model, "judge_weight": 0.5, **WAYS}
     graph = lats.builder.compile(checkpointer=InMemorySaver())
