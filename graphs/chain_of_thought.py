@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, NotRequired, TypeVar
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
@@ -93,15 +93,7 @@ async def sample(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     context = step.context
     environment = await environment_of(context)
     world = environment or PLAIN
-    date = "" if environment else f"{TODAY.format(today=today())} "
-    prompt = prompts.SOLVE.format_messages(
-        task=f"{short_task_prompt(world, examples=context.few_shot, request=state['request'])}{date}",
-        form=environment.answer_form if environment else prompts.OPEN_FORM,
-        lessons=state["hints"],
-        conversation=state["messages"][:-1],
-        material=articles_text(state["world"]),
-        request=state["request"],
-    )
+    prompt = prompt_of(state, environment, context)
     # Of several nobody knows which will win, and an environment's answer is read first.
     is_streamed = context.samples == 1 and not environment
     listener = AnswerStream(step, partial(Labelled, "final", "answer")) if is_streamed else None
@@ -167,6 +159,22 @@ async def finish(state: ChainOfThoughtState, step: Step[ChainOfThoughtContext]) 
     environment = await environment_of(step.context)
     answer = AIMessage(state["answer"], id=state.get("said")) if state["answer"] else None
     return await end(state, step, answer, appraisal=appraise(environment, state["answer"] or "", state["reward"]))
+
+
+def prompt_of(
+    state: ChainOfThoughtState, environment: Environment | None, context: ChainOfThoughtContext
+) -> list[BaseMessage]:
+    """Return the prompt, which is the same for all samples."""
+    task = short_task_prompt(environment or PLAIN, examples=context.few_shot, request=state["request"])
+    date = "" if environment else f"{TODAY.format(today=today())} "
+    return prompts.SOLVE.format_messages(
+        task=f"{task}{date}",
+        form=environment.answer_form if environment else prompts.OPEN_FORM,
+        lessons=state["hints"],
+        conversation=state["messages"][:-1],
+        material=articles_text(state["world"]),
+        request=state["request"],
+    )
 
 
 def read(reply: AIMessage, world: Environment, question: str) -> Sample:

@@ -31,7 +31,8 @@ from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade, trajectory_text
 from reflective_agents.tree_search.chat_policies import ListedCalls
 from reflective_agents.tree_search.graph import search_graph
-from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch
+from reflective_agents.tree_search.job import ExpansionJob, NodeByState, TreeSearch
+from reflective_agents.tree_search.job_result import JobResult
 from reflective_agents.tree_search.label_values import LabelJudge, hope
 from reflective_agents.tree_search.loop import SearchStep
 from reflective_agents.tree_search.policies import sampling_for

@@ -36,6 +36,7 @@ from reflective_agents.nodes.turn import begin, end, strategy_graph, unless_ende
 from reflective_agents.nodes.verifiers.verdict import verify_answer
 from reflective_agents.prompts import reflexion as prompts
 from reflective_agents.state.errors import LimitReached, ModelFailed
+from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.lists import append, replaced_by
 from reflective_agents.state.run import Input, Output, RunState
 from reflective_agents.state.schemas import AnswerQuestion, ReviseAnswer
@@ -136,17 +137,19 @@ async def use_tools(
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, ToolMessage) or reply.status == "error":
             problems.append(reply.text)
-            continue
-        # Parts of a long text are sources already, each with an address of its own.
-        parts = [part for part in results_in(reply.text) if "#char=" in part["url"]]
-        if parts:
-            results += [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
-            continue
-        args = args_by_call[reply.tool_call_id]
-        title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
-        url = f"tool:{reply.name}/{answer['round']}.{number}"
-        results.append(SearchResult(title=title, url=url, content=reply.text))
+        else:
+            results += as_sources(reply, args_by_call[reply.tool_call_id], f"{answer['round']}.{number}")
     return results, problems
+
+
+def as_sources(reply: ToolMessage, args: JsonObject, number: str) -> list[SearchResult]:
+    """Return what a tool has brought as sources; `number` tells the call from all others of the run."""
+    # Parts of a long text are sources already, each with an address of its own.
+    parts = [part for part in results_in(reply.text) if "#char=" in part["url"]]
+    if parts:
+        return [SearchResult(**part) for part in parts]  # type: ignore[typeddict-item]
+    title = f"{reply.name}({json.dumps(args, ensure_ascii=False)})"
+    return [SearchResult(title=title, url=f"tool:{reply.name}/{number}", content=reply.text)]
 
 
 @node(ReflexionContext)

@@ -9,7 +9,8 @@ from reflective_agents.nodes.evidence.verifying import Evidence
 from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.base import Child
 from reflective_agents.tree_search.candidates import Branch, Candidate, Grade
-from reflective_agents.tree_search.job import ExpansionJob, JobResult, NodeByState, TreeSearch, verified
+from reflective_agents.tree_search.job import ExpansionJob, NodeByState, TreeSearch, verified
+from reflective_agents.tree_search.job_result import JobResult
 
 
 class PlanningJob(ExpansionJob):

@@ -125,13 +125,17 @@ def forget(
         question = f"{len(resting)} memories rest on it, and may say the same: forget them, too?"
         too = sys.stdin.isatty() and typer.confirm(question, err=True)
     _with_memory(user, embeddings, delete)
-    if resting and not too:
-        say(f"forgotten; {len(resting)} memories that rest on it stay: --derived forgets them, too")
-    elif resting:
-        say(f"forgotten, and {len(resting)} memories that rested on it")
-    else:
-        say("forgotten")
+    _say_forgotten(len(resting), too)
     return 0
+
+
+def _say_forgotten(resting: int, too: bool) -> None:
+    if not resting:
+        say("forgotten")
+    elif too:
+        say(f"forgotten, and {resting} memories that rested on it")
+    else:
+        say(f"forgotten; {resting} memories that rest on it stay: --derived forgets them, too")
 
 
 @app.command()

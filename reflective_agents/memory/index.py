@@ -6,51 +6,25 @@ It is a cache of what lies in the store, may be dropped at any time, and knows n
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reflective_agents.memory import scoring
 from reflective_agents.memory.columns import COLUMNS, Columns
+from reflective_agents.memory.entries import Entry, Match
 from reflective_agents.memory.grounds import Grounds
 from reflective_agents.memory.postings import Postings, Rows
 from reflective_agents.memory.rankings.base import MemoryQuery, Ranking
 from reflective_agents.memory.scoring import Floats, Halves
 from reflective_agents.memory.timeline import Timeline
-from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark, Topic
+from reflective_agents.state.memories import KINDS, TOPICS, Kind, Mark
 
 OBSERVATION, REFLECTION, FACT = map(KINDS.index, ("observation", "reflection", "fact"))
 UNKNOWN, OTHER = -1, TOPICS.index("other")
 HOLES = 1024
 """Rows of removed memories, beyond which the others are packed, and beyond a quarter of all."""
-
-
-class Entry(NamedTuple):
-    """What the index holds of a memory; `words` are those of its text, as `memory.postings.pack` packs them; `asks` is
-    whether it ends with a question."""
-
-    id: str
-    kind: Kind
-    created: float
-    importance: float
-    evidence: tuple[str, ...] = ()
-    speaker: str = ""
-    conversation: str = ""
-    supersedes: tuple[str, ...] = ()
-    words: bytes = b""
-    topic: Topic | None = None
-    asks: bool = False
-
-
-class Match(NamedTuple):
-    """The id of a memory that was retrieved, its score, and the three normalised terms that make it."""
-
-    id: str
-    score: float
-    recency: float
-    importance: float
-    relevance: float
 
 
 class Index:

@@ -22,7 +22,8 @@ import numpy as np
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem, SearchOp
 from numpy.typing import NDArray
 
-from reflective_agents.memory.index import Entry, Index
+from reflective_agents.memory.entries import Entry
+from reflective_agents.memory.index import Index
 from reflective_agents.memory.scoring import Halves
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.json_types import JsonMapping, JsonObject

@@ -13,7 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, Item, PutOp
 from numpy.typing import NDArray
 
-from reflective_agents.memory.index import Entry, Index, Match
+from reflective_agents.memory.entries import Entry, Match
+from reflective_agents.memory.index import Index
 from reflective_agents.memory.layout import entry_of, memory_of, read, rounded, search, write
 from reflective_agents.memory.postings import pack
 from reflective_agents.memory.queries import Query, prepare, search_store

@@ -10,7 +10,7 @@ from reflective_agents.state.outcome import Outcome, limited, stopped
 from reflective_agents.state.tree import LogEntry, TreeNode
 from reflective_agents.tree_search.base import Algorithm
 from reflective_agents.tree_search.candidates import VERIFIERS
-from reflective_agents.tree_search.job import JobResult
+from reflective_agents.tree_search.job_result import JobResult
 from reflective_agents.tree_search.progress import Progress
 from reflective_agents.tree_search.tree_paths import rank, round_score
 

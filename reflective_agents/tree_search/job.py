@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import compress
 
@@ -13,9 +13,10 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.verdict import Verdict, is_verified, verify_answer
 from reflective_agents.state.errors import LimitReached, ModelFailed
 from reflective_agents.state.families import TreeContext
-from reflective_agents.state.tree import Lesson, TreeNode
+from reflective_agents.state.tree import TreeNode
 from reflective_agents.tree_search.base import Algorithm, Child, Job
 from reflective_agents.tree_search.candidates import VERIFIERS, Branch, Candidate, Grade, graded
+from reflective_agents.tree_search.job_result import JobResult
 from reflective_agents.tree_search.policy import Policy
 from reflective_agents.tree_search.tree_paths import ROOT
 from reflective_agents.tree_search.values import StepReward, Value
@@ -23,37 +24,8 @@ from reflective_agents.tree_search.worlds import World
 
 REASONS = 3
 """Most reasons of refusals that a prompt lists."""
-Stop = LimitReached | ModelFailed
 NodeByState = Callable[[str], TreeNode | None]
 """Finds the first node in a state, by the state's key: equal states share a grade."""
-
-
-@dataclass
-class JobResult:
-    """What came of a job.
-
-    Attributes:
-        children: The nodes that were made or judged.
-        lessons: What was learned from those that failed.
-        keys: The first node in each new state, by the state's key.
-        stops: The limits and faults that stopped some of the work.
-        merged: How many candidates were equal to others.
-        refused: Why steps could not be carried out.
-        guess: An answer that followed an action, before its result was known; empty if none did.
-        fruitless: Whether there is nothing that the tree search could go on with.
-        calls, tokens: The cost.
-    """
-
-    children: list[Child] = field(default_factory=list)
-    lessons: list[Lesson] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)
-    stops: list[Stop] = field(default_factory=list)
-    merged: int = 0
-    refused: list[str] = field(default_factory=list)
-    guess: str = ""
-    fruitless: bool = False
-    calls: int = 0
-    tokens: int = 0
 
 
 @dataclass

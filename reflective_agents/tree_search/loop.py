@@ -13,7 +13,8 @@ from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.tree_search.base import Child, Job, ask, newly_pruned, tell, withdraw
 from reflective_agents.tree_search.candidates import Branch
 from reflective_agents.tree_search.ending import after_job, without_job
-from reflective_agents.tree_search.job import JobResult, TreeSearch
+from reflective_agents.tree_search.job import TreeSearch
+from reflective_agents.tree_search.job_result import JobResult
 from reflective_agents.tree_search.lessons import earlier_lessons, own_lessons
 from reflective_agents.tree_search.progress import Progress
 from reflective_agents.tree_search.report import emit_events, log_entry

@@ -10,7 +10,7 @@ from reflective_agents.state.families import TreeContext
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.tree import LogEntry, Stats, TreeNode, first_figures
 from reflective_agents.tree_search.base import Job
-from reflective_agents.tree_search.job import JobResult
+from reflective_agents.tree_search.job_result import JobResult
 from reflective_agents.tree_search.tree_paths import upwards
 
 MAX_REASON = 200

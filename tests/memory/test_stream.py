@@ -12,7 +12,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.memory import replica
-from reflective_agents.memory.index import Entry, Index
+from reflective_agents.memory.entries import Entry
+from reflective_agents.memory.index import Index
 from reflective_agents.memory.queries import Query
 from reflective_agents.memory.rankings.paper import RANKING as PUBLISHED
 from reflective_agents.memory.rankings.paper import Paper
