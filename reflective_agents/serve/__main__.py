@@ -71,11 +71,12 @@ async def _serve(host: str, port: int) -> None:
     import uvicorn
     from aegra_api.utils.setup_logging import setup_logging
 
-    from reflective_agents.serve import connections, log
+    from reflective_agents.serve import connections, log, run_events
 
     setup_logging()
     log.configure()
     connections.configure()
+    run_events.configure()
     from aegra_api.core.auth_middleware import get_auth_instance
     from aegra_api.main import app
 

@@ -72,7 +72,7 @@ class Dialect(PGDialect_asyncpg):
         connection = dbapi_connection.driver_connection
         if connection.is_closed():
             return False
-        return bool(super().do_ping(dbapi_connection)) if self._asked.is_due(connection) else True
+        return not self._asked.is_due(connection) or bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):

@@ -36,6 +36,10 @@ from reflective_agents.telemetry import spans
 
 TRACE = "__trace"
 """Name in `config.configurable` of the span that a run belongs to, as headers: `admission` writes it."""
+REPORT = "__report"
+"""Name in `config.configurable` by which a run is made to report, and that of its report among its own events."""
+REPORTED = "answer", "outcome", "structured_response", "usage"
+"""What of a run's output is in its report."""
 _PAUSES = (1, 1, 2, 4, 8, 16, 32)
 """Seconds that a run waits for its database, before each new attempt."""
 RunInput = Input | Command[str] | None
@@ -121,14 +125,33 @@ class ResumableGraph(GuardedGraph):
         self, input: RunInput, config: RunnableConfig | None = None, **options: Any
     ) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it."""
+        run = self._until_ended
         if config is not None and _is_root(config):
             spans.go_on(config.get("configurable", {}).get(TRACE) or {})
+            if config.get("configurable", {}).get(REPORT) and not options.get("subgraphs"):
+                run = self._reporting
         try:
-            async for part in self._until_ended(input, config, **options):
+            async for part in run(input, config, **options):
                 yield part
         except (Exception, asyncio.CancelledError) as fault:
             telemetry.decision("broken_off", strategy=self.name, fault=type(fault).__name__)
             raise
+
+    async def _reporting(self, input: RunInput, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
+        """Run the graph, and end with a report, so that nobody has to read the thread for it.
+
+        Nothing else is told of values: Aegra wants to be told of each step, and passes none of that on.
+        """
+        modes = {*options.get("stream_mode", ()), "values"} - {"debug"}
+        values: JsonObject = {}
+        options |= {"stream_mode": [*modes], "output_keys": [name for name in REPORTED if name in self.channels]}
+        async for mode, part in self._until_ended(input, config, **options):
+            if mode == "values":
+                values = part
+            else:
+                yield mode, part
+        if values:
+            yield "custom", {REPORT: values}
 
     async def _until_ended(self, input: RunInput, config: RunnableConfig | None, **options: Any) -> AsyncIterator[Any]:
         """Run the graph, or the rest of it, also while its database is away for a while."""

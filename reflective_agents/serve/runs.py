@@ -17,6 +17,7 @@ from starlette.requests import Request
 
 from reflective_agents.serve import log
 from reflective_agents.serve.engine import IN_AEGRA
+from reflective_agents.serve.graphs import REPORT
 from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
 from reflective_agents.serve.refusals import NoAnswer, Refused
@@ -127,7 +128,9 @@ class ServerApi:
         # A checkpoint between steps saves what was paid for before, or shows it on the thread: here there is neither.
         durability: Durability = "sync" if keeps_thread or not settings_of(strategy).asks_in_one_step else "exit"
         modes: list[sdk.StreamMode] = ["custom", "messages-tuple"] if tokens else ["custom"]
-        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, modes, durability))
+        # A thread that goes at once is not read for the answer: the run reports it.
+        config: sdk.Config = {"configurable": {REPORT: True}} if IN_AEGRA and not keeps_thread else {}
+        creating = asyncio.ensure_future(self._create(thread_id, strategy, begin, context, config, modes, durability))
         try:
             # A request that has been sent creates a run whether anybody waits or not: then it has to be stopped.
             run_id = await asyncio.shield(creating)
@@ -146,6 +149,7 @@ class ServerApi:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
         position, error, ended, is_whole, status = _StreamPosition(), "", False, False, ""
+        report: JsonObject | None = None
         while True:
             try:
                 parts = self._client.runs.join_stream(
@@ -154,7 +158,9 @@ class ServerApi:
                 async for part in _until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
                     if position.is_repeat(part):
                         continue
-                    if part.event == "custom":
+                    if part.event == "custom" and REPORT in part.data:
+                        report = part.data[REPORT]
+                    elif part.event == "custom":
                         yield part.data
                     elif part.event == "messages" and part.data[0]["type"] in ("ai", "AIMessageChunk"):
                         yield Token(str(part.data[0]["content"]))
@@ -167,6 +173,9 @@ class ServerApi:
                     async with _request_slot():
                         status = (await self._client.runs.get(thread_id, run_id, headers=self._headers))["status"]
                 has_ended = status in ENDED
+                if report and status == "success":
+                    yield Result(status, report, error)
+                    return
                 if has_ended and (ended or (IN_AEGRA and is_whole)):
                     yield await self._result(thread_id, run_id, status, error)
                     return
@@ -260,6 +269,7 @@ class ServerApi:
         strategy: str,
         begin: Begin,
         context: JsonObject,
+        config: sdk.Config,
         modes: Sequence[sdk.StreamMode],
         durability: Durability,
     ) -> str:
@@ -269,6 +279,7 @@ class ServerApi:
                 strategy,
                 **begin,
                 context=context,
+                config=config,
                 stream_mode=modes,
                 durability=durability,
                 # Parts are kept, so that a stream that breaks off can be resumed after its last one.

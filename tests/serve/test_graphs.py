@@ -8,7 +8,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 from reflective_agents.graphs.chain_of_thought import builder
-from reflective_agents.serve.graphs import ResumableGraph
+from reflective_agents.serve.graphs import REPORT, ResumableGraph
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Request
 
@@ -62,3 +62,16 @@ async def test_a_run_that_has_begun_goes_on(graph: Any) -> None:
     result = await graph.ainvoke(QUESTION, run("1"), context={"model": model})
     assert Counting.reads == 1
     assert [message.type for message in result["messages"]] == ["human", "ai"]
+
+
+async def test_a_run_reports_its_answer_where_it_is_told_to(graph: Any) -> None:
+    model = FakeChatModel(reply=lambda _: "Because.")
+    config: Any = {"configurable": {"thread_id": "1", "run_id": "1", REPORT: True}}
+    modes = ["custom", "updates", "debug"]
+    parts = [part async for part in graph.astream(QUESTION, config, context={"model": model}, stream_mode=modes)]
+    assert {mode for mode, _ in parts} == {"custom", "updates"}
+    mode, report = parts[-1]
+    assert mode == "custom"
+    stored = (await graph.aget_state(run("1"))).values
+    assert report[REPORT] == {name: stored[name] for name in ("answer", "outcome", "usage")}
+    assert report[REPORT]["answer"] == "Because."

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from reflective_agents.serve.graphs import REPORT
 from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Result, ServerApi, Token
@@ -109,6 +110,19 @@ async def test_a_server_that_fails_for_a_moment_is_asked_again(answered: int) ->
     parts = await parts_from(Dev(fails=[200] * answered + [500]))
     assert isinstance(parts[-1], Result)
     assert len(parts) == len(PARTS) + 1
+
+
+async def test_the_report_of_a_run_is_its_result_and_no_part_of_it() -> None:
+    report, paths = {"answer": "42", "usage": {"model_calls": 1}}, list[str]()
+
+    async def server(scope: Scope, receive: Receive, send: Send) -> None:
+        paths.append(scope["path"])
+        parts = [("custom", {"seq": 1}), ("custom", {REPORT: report}), ("end", {"status": "success"})]
+        lines = (f"event: {event}\ndata: {json.dumps(data)}\n\n" for event, data in parts)
+        await Response("".join(lines), media_type="text/event-stream")(scope, receive, send)
+
+    assert await parts_from(server) == [{"seq": 1}, Result("success", report, "")]
+    assert len(paths) == 1
 
 
 async def test_a_thread_that_is_gone_is_not_waited_for() -> None:
