@@ -226,12 +226,16 @@ def no_processes(pytestconfig: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Start each test without settings, and with folders of its own, which are made when something is put there."""
+    """Start each test without settings, and with a home of its own, which is made when something is put there.
+
+    The indexes of documents are shared: each has the name of its folder, and that of the articles takes longer to make
+    than most runs.
+    """
     for name in _settings():
         monkeypatch.delenv(name)
-    own = tmp_path_factory.getbasetemp() / "homes" / uuid4().hex
-    monkeypatch.setenv("REFLECT_HOME", str(own / "reflect-home"))
-    monkeypatch.setenv("REFLECT_CACHE_DIR", str(own / "reflect-cache"))
+    shared = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("REFLECT_HOME", str(shared / "homes" / uuid4().hex))
+    monkeypatch.setenv("REFLECT_CACHE_DIR", str(shared / "reflect-cache"))
 
 
 @pytest.fixture(autouse=True)
