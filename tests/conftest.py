@@ -106,6 +106,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return bool(THOROUGH_MODULE.search(collection_path.read_text("utf-8"))) or None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    """Make no items of a thorough test where such are left out: there are thousands."""
+    if "not thorough" not in collector.config.option.markexpr or not name.lower().startswith("test"):
+        return None
+    return [] if any(mark.name == "thorough" for mark in getattr(obj, "pytestmark", ())) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
     """Let the marked tests reach this machine and nothing else, and mark what takes a process or more time."""
@@ -116,12 +124,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     for item in items:
         if "recorded" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.recorded)
-        if item.nodeid.startswith(SHARED_SERVERS) or any(item.get_closest_marker(name) for name in STARTING):
+        names = {mark.name for mark in item.iter_markers()}
+        if item.nodeid.startswith(SHARED_SERVERS) or not names.isdisjoint(STARTING):
             item.add_marker(pytest.mark.process)
-        if any(item.get_closest_marker(name) for name in LOOPBACK_MARKERS):
+        if not names.isdisjoint(LOOPBACK_MARKERS):
             item.add_marker(pytest.mark.allow_hosts(["127.0.0.1", "::1", "localhost"]))
         for need in lacking:
-            if item.get_closest_marker(need.marker):
+            if need.marker in names:
                 item.add_marker(pytest.mark.skip(reason=need.reason()))
 
 
@@ -226,12 +235,16 @@ def no_processes(pytestconfig: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Start each test without settings, and with folders of its own, which are made when something is put there."""
+    """Start each test without settings, and with a home of its own, which is made when something is put there.
+
+    The indexes of documents are shared: each has the name of its folder, and that of the articles takes longer to make
+    than most runs.
+    """
     for name in _settings():
         monkeypatch.delenv(name)
-    own = tmp_path_factory.getbasetemp() / "homes" / uuid4().hex
-    monkeypatch.setenv("REFLECT_HOME", str(own / "reflect-home"))
-    monkeypatch.setenv("REFLECT_CACHE_DIR", str(own / "reflect-cache"))
+    shared = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("REFLECT_HOME", str(shared / "homes" / uuid4().hex))
+    monkeypatch.setenv("REFLECT_CACHE_DIR", str(shared / "reflect-cache"))
 
 
 @pytest.fixture(autouse=True)

@@ -151,7 +151,17 @@ def search_tool(search: Search) -> BaseTool:
             raise ToolException(str(error)) from error
         return json.dumps(results, ensure_ascii=False), results
 
-    return StructuredTool.from_function(
+    return _unbound_search_tool().model_copy(update={"coroutine": call})
+
+
+@cache
+def _unbound_search_tool() -> StructuredTool:
+    """Return the tool without a search, cached: its copies share the schema that LangChain makes of it for models."""
+
+    async def call(query: str) -> tuple[str, list[SearchResult]]:
+        raise NotImplementedError
+
+    tool = StructuredTool.from_function(
         coroutine=call,
         name="search",
         args_schema=SearchArguments,  # reading them off the function takes longer than most steps
@@ -159,6 +169,8 @@ def search_tool(search: Search) -> BaseTool:
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+    assert tool.tool_call_schema  # made now, so that each copy has it
+    return tool
 
 
 def cached(search: Search, key: str) -> Search:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 
 from bench.awkward import MOST_CALLS, meet
 from reflective_agents.testing.awkward import MANNERS, THOUGHT, Manner
-from tests.strategies import STRATEGIES, Strategy, every_strategy
+from tests.strategies import STRATEGIES, Strategy, every_case
 
 pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=4), pytest.mark.usefixtures("provider")]
 
@@ -36,8 +36,7 @@ def test_the_page_shows_every_end() -> None:
     assert set(ENDS) == {(manner, strategy.name) for manner in MANNERS for strategy in STRATEGIES}
 
 
-@pytest.mark.parametrize("manner", MANNERS)
-@every_strategy
+@every_case("manner", MANNERS, turns=3)
 async def test_a_server_with_bad_manners(strategy: Strategy, manner: Manner, monkeypatch: pytest.MonkeyPatch) -> None:
     result, server = await meet(strategy, manner)
     outcome, usage = result["outcome"], result["usage"]

@@ -17,7 +17,6 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.openai_server import OpenAIServer
 from tests.strategies import (
     ASK,
-    ONE,
     QUESTION,
     STRATEGIES,
     Result,
@@ -77,7 +76,7 @@ GIVEN: dict[str, list[Any]] = {
 }
 
 
-@every_case("kind", GIVEN, throughout=ONE)
+@every_case("kind", GIVEN)
 async def test_one_answer_follows_the_messages_given(strategy: Strategy, kind: str) -> None:
     messages = GIVEN[kind]
     result, _ = await solve(strategy, {"messages": messages})
@@ -263,9 +262,7 @@ Run = Callable[[Strategy, Any], Result]
 RUNS = [run_invoke, run_stream, run_ainvoke, run_astream]
 
 
-@every_case(
-    "pair", itertools.product(RUNS, RUNS), ids=lambda pair: f"{pair[0].__name__}-{pair[1].__name__}", throughout=ONE
-)
+@every_case("pair", itertools.product(RUNS, RUNS), ids=lambda pair: f"{pair[0].__name__}-{pair[1].__name__}")
 def test_every_entry_point_works_after_every_other(strategy: Strategy, pair: tuple[Run, Run]) -> None:
     first, second = pair
     model = FakeChatModel(reply=strategy.solving)
@@ -276,7 +273,7 @@ def test_every_entry_point_works_after_every_other(strategy: Strategy, pair: tup
 
 @pytest.mark.matrix
 @pytest.mark.wire
-@every_case("second", RUNS, ids=lambda run: run.__name__, throughout=ONE)
+@every_case("second", RUNS, ids=lambda run: run.__name__)
 def test_every_entry_point_works_with_a_client_that_keeps_connections(
     strategy: Strategy, second: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -17,7 +17,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import Op, Result
 from langgraph.store.memory import InMemoryStore
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
 from reflective_agents.graphs import builder_of
 from reflective_agents.memory.stream import MemoryStream
@@ -142,11 +141,18 @@ async def sleepy(request: str, answer: str) -> bool:
     return True
 
 
+class Default:
+    """Stands for a setting that is not given."""
+
+
+DEFAULT = Default()
+
+
 class Case(NamedTuple):
     """Two values of a setting that must differ, and what else is set; in an environment the offline model works."""
 
-    one: Any
-    other: Any
+    value: Any
+    other: Any = DEFAULT
     settings: Mapping[str, Any] = {}
     script: Script | None = None
 
@@ -343,10 +349,23 @@ async def observe(strategy: str, settings: Mapping[str, Any]) -> list[Any] | str
     return [sorted(recorder.requests), sorted(store.accesses), came_of_it]
 
 
-def scenarios(strategy: Strategy, case: Case) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Yield what to run: with models that go on or come to an end, and the offline model."""
+class Scenario(NamedTuple):
+    """What to run: with a scripted model, or the offline one."""
 
-    def scripted(script: Script) -> FakeChatModel:
+    settings: Mapping[str, Any]
+    script: Script | None = None
+
+    def changed(self, name: str, value: Any) -> "Scenario":
+        """Return it with another value of a setting."""
+        others = {key: held for key, held in self.settings.items() if key != name}
+        return self._replace(settings=others if value is DEFAULT else {**others, name: value})
+
+    def model(self) -> object:
+        """Return its model, a new one, since a scripted model counts what it is asked."""
+        script = self.script
+        if script is None:
+            return "offline"
+
         def reply(request: Request) -> Reply | Sequence[Reply]:
             try:
                 return script(request)
@@ -355,41 +374,64 @@ def scenarios(strategy: Strategy, case: Case) -> Iterator[Callable[[], dict[str,
 
         return FakeChatModel(reply=reply)
 
+
+def scenarios(strategy: Strategy, case: Case) -> Iterator[Scenario]:
+    """Yield what to run: with models that go on or come to an end, and the offline model."""
     names = settings_of(strategy.name).model_fields
     others = {name: value for name, value in case.settings.items() if name in names}
     usual = {name: value for name, value in strategy.settings.items() if name != "corpus"}
-    for script in (*([case.script] if case.script else []), strategy.endless, strategy.solving):
-        yield lambda script=script: {**usual, "model": scripted(script), "max_model_calls": 12, **others}  # type: ignore[misc]
-    yield lambda: {**usual, "max_model_calls": 40, **others, "model": "offline"}
+    for script in (*([case.script] if case.script else []), strategy.solving, strategy.endless):
+        yield Scenario({**usual, "max_model_calls": 12, **others}, script)
+    yield Scenario({**usual, "max_model_calls": 40, **others})
     if "search" in names:
-        yield lambda: {"max_model_calls": 20, **others, "model": "offline", "search": "local"}
+        yield Scenario({"max_model_calls": 20, **others, "search": "local"})
 
 
-def bounds_of(field: FieldInfo) -> Case:
-    """Compare the least value of a number with the usual one."""
-    [least] = [bound.ge for bound in field.metadata if isinstance(bound, Ge)]
-    return Case(least, field.default)
+def case_of(strategy: Strategy, name: str) -> Case:
+    """Return two values of a setting; of one that has no case, a number, the least and the usual one."""
+    if case := CASES.get(name):
+        return case
+    [least] = [bound.ge for bound in settings_of(strategy.name).model_fields[name].metadata if isinstance(bound, Ge)]
+    return Case(least)
 
 
-async def has_effect(strategy: Strategy, name: str) -> bool:
-    """Tell whether two values of a setting differ in what is seen of a run that takes both."""
-    case = CASES.get(name) or bounds_of(settings_of(strategy.name).model_fields[name])
-    for scenario in scenarios(strategy, case):
-        one = await observe(strategy.name, {**scenario(), name: case.one})
-        other = await observe(strategy.name, {**scenario(), name: case.other})
-        if one != other and not isinstance(one, str) and not isinstance(other, str):
-            return True
-    return False
+class Observer:
+    """Runs a strategy, each scenario once."""
 
+    def __init__(self, strategy: Strategy) -> None:
+        self.strategy = strategy
+        self._seen: dict[tuple[Script | None, str], list[Any] | str] = {}
 
-async def is_refused(strategy: Strategy, name: str) -> bool:
-    """Tell whether a setting is refused in all scenarios, unless it is as by default."""
-    case = CASES.get(name) or bounds_of(settings_of(strategy.name).model_fields[name])
-    for scenario in scenarios(strategy, case):
-        seen = [await observe(strategy.name, {**scenario(), name: value}) for value in (case.one, case.other)]
-        if not any(isinstance(each, str) for each in seen):
-            return False
-    return True
+    async def see(self, scenario: Scenario) -> list[Any] | str:
+        """Return what is seen of a run, or why it is refused."""
+        key = scenario.script, repr(sorted(scenario.settings.items()))
+        if key not in self._seen:
+            settings = {"model": scenario.model(), **scenario.settings}
+            self._seen[key] = await observe(self.strategy.name, settings)
+        return self._seen[key]
+
+    async def has_effect(self, name: str) -> bool:
+        """Tell whether two values of a setting differ in what is seen of a run that takes both."""
+        case = case_of(self.strategy, name)
+        for scenario in scenarios(self.strategy, case):
+            seen = await self.see(scenario.changed(name, case.value))
+            if isinstance(seen, str):
+                continue
+            other = await self.see(scenario.changed(name, case.other))
+            if seen != other and not isinstance(other, str):
+                return True
+        return False
+
+    async def is_refused(self, name: str) -> bool:
+        """Tell whether a setting is refused in all scenarios, unless it is as by default."""
+        case = case_of(self.strategy, name)
+        for scenario in scenarios(self.strategy, case):
+            for value in (case.value, case.other):
+                if isinstance(await self.see(scenario.changed(name, value)), str):
+                    break
+            else:
+                return False
+        return True
 
 
 @pytest.mark.thorough
@@ -397,6 +439,7 @@ async def is_refused(strategy: Strategy, name: str) -> bool:
 @pytest.mark.timeout(300)
 @every_strategy
 async def test_two_values_of_every_setting_differ(strategy: Strategy) -> None:
+    observer = Observer(strategy)
     names = settings_of(strategy.name).model_fields.keys() - ELSEWHERE - {*strategy.refused}
-    assert [name for name in sorted(names) if not await has_effect(strategy, name)] == []
-    assert [name for name in strategy.refused if not await is_refused(strategy, name)] == []
+    assert [name for name in sorted(names) if not await observer.has_effect(name)] == []
+    assert [name for name in strategy.refused if not await observer.is_refused(name)] == []

@@ -14,7 +14,7 @@ from reflective_agents.testing.faults import Fault
 from reflective_agents.testing.openai_server import Faults, OpenAIServer
 from reflective_agents.testing.script import Script
 from reflective_agents.testing.tavily_server import SearchFault, TavilyServer
-from tests.strategies import ASK, ONE, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
+from tests.strategies import ASK, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
 
 pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy", keep=3), pytest.mark.usefixtures("provider")]
 
@@ -188,7 +188,7 @@ async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
 
 
 @pytest.mark.matrix(keep=3)
-@every_case("fault", [*REFUSED, *BROKEN], throughout=ONE)
+@every_case("fault", [*REFUSED, *BROKEN])
 async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault), **timeout_for(fault))
     assert result["outcome"]["status"] == "failed"
@@ -213,7 +213,7 @@ async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strat
 
 
 @pytest.mark.matrix(keep=3)
-@every_case("fault", [*BROKEN, *MALFORMED], throughout=ONE)
+@every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_streamed_answer_survives_a_fault(
     strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Every strategy at the end of a thread that its model does not hold: it answers, and the limits hold."""
 
 import asyncio
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from bench.long_threads import LENGTHS, RECORD, WINDOWS, Met, long_thread, meet,
 from reflective_agents.nodes.asking.kept import forget_summaries
 from reflective_agents.testing.awkward import AwkwardServer
 from reflective_agents.testing.script import Reply, Request, ToolUse
-from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_strategy, thread
+from tests.strategies import QUESTION, STRATEGIES, Result, Strategy, every_case, every_strategy, thread
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 REACT = next(strategy for strategy in STRATEGIES if strategy.name == "react")
@@ -40,30 +41,25 @@ async def test_a_thread_that_is_too_long_is_compacted(strategy: Strategy) -> Non
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-@pytest.mark.crossed
-@every_strategy
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("length", LENGTHS)
-async def test_no_thread_is_too_long(strategy: Strategy, length: int, window: int) -> None:
+@every_case("size", itertools.product(LENGTHS, WINDOWS))
+async def test_no_thread_is_too_long(strategy: Strategy, size: tuple[int, int]) -> None:
+    length, window = size
     check(await meet(strategy, length, window), length)
 
 
 @pytest.mark.thorough
-@pytest.mark.crossed
-@every_strategy
-@pytest.mark.parametrize("window", [4_096, 8_192])
-async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, window: int) -> None:
-    met = await meet(strategy, 200, window, too_long="words")
-    check(met, 200)
+@every_case("size", [(60, 4_096), (200, 8_192)], turns=2)
+async def test_a_server_that_names_no_size_is_tried_with_less(strategy: Strategy, size: tuple[int, int]) -> None:
+    length, window = size
+    met = await meet(strategy, length, window, too_long="words")
+    check(met, length)
     assert met.compactions
     assert sum(call.fault is not None for call in met.server.requests) <= 8
 
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-@pytest.mark.crossed
-@every_strategy
-@pytest.mark.parametrize("length", LENGTHS)
+@every_case("length", LENGTHS)
 async def test_a_server_that_cuts_silently_is_told(strategy: Strategy, length: int) -> None:
     met = await meet(strategy, length, 4_096, cuts=True)
     check(met, length)

@@ -79,11 +79,11 @@ every_model_setting = pytest.mark.parametrize(("strategy", "setting"), MODEL_SET
 
 
 @every_model_setting
-@pytest.mark.parametrize("name", ["gpt", "nobody:gpt-9", "openai:", ":"])
-def test_an_unknown_model_is_refused(strategy: Strategy, setting: str, name: str) -> None:
-    message = misuse(strategy, UnknownModel, ASK, **{setting: name})
-    assert repr(name) in message
-    assert "offline" in message
+def test_an_unknown_model_is_refused(strategy: Strategy, setting: str) -> None:
+    for name in ("gpt", "nobody:gpt-9", "openai:", ":"):
+        message = misuse(strategy, UnknownModel, ASK, **{setting: name})
+        assert repr(name) in message
+        assert "offline" in message
 
 
 @every_model_setting

@@ -8,7 +8,7 @@ from tests.contract.random_runs import STRATEGIES, contradictions, random_run
 
 RUNS = 60
 """Random runs of one test; a test takes a few seconds."""
-TESTS = 20
+TESTS = 8
 
 
 @pytest.fixture(autouse=True)

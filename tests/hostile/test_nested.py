@@ -44,7 +44,7 @@ def run(**limits: Any) -> tuple[Any, FakeChatModel]:
 
 
 @pytest.mark.matrix(keep=2)
-@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 13, 50, 120])
+@pytest.mark.parametrize("limit", [1, 2, 5, 13, 120])
 def test_calls(limit: int) -> None:
     out, model = run(max_model_calls=limit)
     assert out["usage"]["model_calls"] == len(model.calls) <= limit
@@ -53,7 +53,7 @@ def test_calls(limit: int) -> None:
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("limit", [1_000, 4_000, 16_000, 64_000])
+@pytest.mark.parametrize("limit", [1_000, 4_000, 64_000])
 def test_tokens(limit: int) -> None:
     out, model = run(max_total_tokens=limit, max_answer_tokens=64)
     assert out["usage"]["total_tokens"] <= limit

@@ -28,6 +28,7 @@ SUMMARIES: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.crossed
 @pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "react"])
 @pytest.mark.parametrize("name", SUMMARIES)

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -72,33 +73,45 @@ def reworded(value: object, reword: Reword, monkeypatch: pytest.MonkeyPatch) -> 
     return value
 
 
+def names_of_texts() -> dict[int, list[tuple[Any, str]]]:
+    """Under the identity of each text, dict and template who holds it, and under which name."""
+    names: defaultdict[int, list[tuple[Any, str]]] = defaultdict(list)
+    for holder in holders():
+        for name, value in vars(holder).items():
+            if isinstance(value, str | dict | ChatPromptTemplate):
+                names[id(value)].append((holder, name))
+    return names
+
+
 def reword_all(reword: Reword, monkeypatch: pytest.MonkeyPatch) -> int:
     """Put all prompts in other words, wherever they are named. Returns how many."""
-    done = 0
-    for module in modules():
-        for name, value in [*vars(module).items()]:
-            if name.startswith("__") or not isinstance(value, str | dict | ChatPromptTemplate):
-                continue
-            new, done = reworded(value, reword, monkeypatch), done + 1
-            for holder in holders():
-                for other in [key for key, held in vars(holder).items() if held is value] if new is not value else []:
-                    monkeypatch.setattr(holder, other, new)
-    return done
+    prompts_by_id = {
+        id(value): value
+        for module in modules()
+        for name, value in vars(module).items()
+        if not name.startswith("__") and isinstance(value, str | dict | ChatPromptTemplate)
+    }
+    names = names_of_texts()
+    for identity, value in prompts_by_id.items():
+        new = reworded(value, reword, monkeypatch)
+        for holder, name in names[identity] if new is not value else []:
+            monkeypatch.setattr(holder, name, new)
+    return len(prompts_by_id)
 
 
 async def ran(strategy: Strategy, settings: Mapping[str, Any]) -> Result:
     searches = getattr(strategy.context(), "searches", False)
-    told = {"search": "local", "model": "offline", "parallel": 1, **settings}  # else the first to end would differ
+    usual = {"search": "local", "model": "offline", "parallel": 1, **settings}  # else the first to end would differ
     context = {
         key: value
-        for key, value in told.items()
+        for key, value in usual.items()
         if key in strategy.context.model_fields and (key != "search" or searches)
     }
     result: Result = await strategy.graph.ainvoke({"messages": [HumanMessage(QUESTION)]}, context=context)
     return result
 
 
-def told(result: Result) -> tuple[str, str]:
+def ending(result: Result) -> tuple[str, str]:
     """How a run has ended, and the first paragraph of its answer."""
     answer = result["answer"] or ""
     return result["outcome"]["status"], answer.split("\n\n")[0]
@@ -116,4 +129,4 @@ async def test_a_strategy_runs_offline_whatever_its_prompts_say(
     before = await ran(strategy, settings | {"user": "before"})
     monkeypatch.setenv("REFLECT_HOME", str(tmp_path / "after"))
     assert reword_all(reword, monkeypatch) > 40
-    assert told(await ran(strategy, settings | {"user": "after"})) == told(before)
+    assert ending(await ran(strategy, settings | {"user": "after"})) == ending(before)

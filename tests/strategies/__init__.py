@@ -29,10 +29,8 @@ def name_of(value: object) -> str | None:
 SEARCHING = [strategy for strategy in STRATEGIES if strategy.searches]
 ENDLESS = [strategy for strategy in STRATEGIES if strategy.endless_calls]
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
-THROUGHOUT = ("reflection", "react")
-"""Strategies that meet every case. The others share nearly all their code with these and with each other."""
-ONE = THROUGHOUT[:1]
-"""Enough where what a case is about does not depend on the strategy."""
+THROUGHOUT = "react"
+"""The strategy that meets every case: it calls tools and fills in forms, with code that the others share."""
 TREES = ("lats", "tree_of_thoughts", "rap", "ab_mcts", "best_of_n")
 """Those that share one engine: together they meet every case once."""
 
@@ -42,19 +40,20 @@ def every_case(
     values: Iterable[Any],
     among: Sequence[Strategy] = STRATEGIES,
     ids: Callable[[Any], Any] = str,
-    throughout: Sequence[str] = THROUGHOUT,
+    turns: int = 9,
 ) -> pytest.MarkDecorator:
-    """Parametrize with strategies and cases: those of `throughout` with all, the others in turns.
+    """Parametrize with strategies and cases: that of `THROUGHOUT` with all, the others in turns.
 
-    Each case comes to some of them, and each of them meets some of the cases, so that the tests stay quick.
+    Each case comes to three of them, a tree search among these, and each of them meets some of the cases, so that the
+    tests stay quick; with fewer `turns` to more of them.
     """
     cases = list(values)
 
     def meets(strategy: Strategy, case: int) -> bool:
-        if strategy.name in throughout:
+        if strategy.name == THROUGHOUT:
             return True
-        turns = min(len(TREES) if strategy.name in TREES else 9, len(cases))
-        return (among.index(strategy) + case) % turns == 0
+        every = min(len(TREES) if strategy.name in TREES else 9, turns, len(cases))
+        return (among.index(strategy) + case) % every == 0
 
     pairs = [
         pytest.param(strategy, case, id=f"{strategy.name}-{ids(case)}")

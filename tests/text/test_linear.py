@@ -39,7 +39,8 @@ READERS: list[Callable[[str], object]] = [
 ]
 UNITS = [
     "Orra costs 6.40 [1]. ",
-    *map(chr, range(32, 127)),
+    *(sign for sign in map(chr, range(32, 127)) if not sign.isalnum()),
+    *"aI1",
     "\n",
     "\t",
     "：",

@@ -23,6 +23,13 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def index_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with no other indexes."""
+    monkeypatch.setenv("REFLECT_CACHE_DIR", str(tmp_path / "indexes"))
+    return tmp_path / "indexes"
+
+
 def urls(corpus: Corpus, query: str) -> list[str]:
     return [result["url"] for result in corpus.search(query)]
 
@@ -95,18 +102,18 @@ def test_index_outlives_the_process(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert urls(Corpus(folder), "trees") == ["corpus:trees.md"]
 
 
-def test_damaged_index_is_built_anew(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_index_is_built_anew(folder: Path, index_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert urls(Corpus(folder), "trees") == ["corpus:trees.md"]
-    (index,) = Path(os.environ["REFLECT_CACHE_DIR"]).iterdir()
+    (index,) = index_folder.iterdir()
     index.write_bytes(b"not a database, but long enough to be taken for one" * 100)
     assert urls(Corpus(folder), "trees") == ["corpus:trees.md"]
     assert "is damaged" in caplog.text
 
 
-def test_removed_index_is_built_anew(folder: Path) -> None:
+def test_removed_index_is_built_anew(folder: Path, index_folder: Path) -> None:
     corpus = open_corpus(str(folder))
     assert urls(corpus, "trees") == ["corpus:trees.md"]
-    (index,) = Path(os.environ["REFLECT_CACHE_DIR"]).iterdir()
+    (index,) = index_folder.iterdir()
     index.unlink()
     assert urls(corpus, "trees") == ["corpus:trees.md"]
 
@@ -196,9 +203,11 @@ def test_folder_of_broken_files_is_refused_by_the_search(tmp_path: Path) -> None
         open_corpus(str(tmp_path)).search("trees")
 
 
-def test_locked_index_is_reported_not_rebuilt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locked_index_is_reported_not_rebuilt(
+    folder: Path, index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Corpus(folder).search("trees")
-    (path,) = Path(os.environ["REFLECT_CACHE_DIR"]).iterdir()
+    (path,) = index_folder.iterdir()
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *args, **kwargs: connect(*args, **{**kwargs, "timeout": 0}))
     (folder / "new.txt").write_text("zebra")
