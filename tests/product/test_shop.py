@@ -60,15 +60,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv/bin/python"
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue("postgres_url")) if request.param == "postgres" else ""
-
-
-def test_the_shop_answers_on_all_its_routes_at_once(python: Path, database: str) -> None:
+@pytest.mark.postgres
+def test_the_shop_answers_on_all_its_routes_at_once(python: Path, postgres_url: str) -> None:
     with OpenAIServer(model, faults=busy).threaded() as server:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": database}
+        settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": postgres_url}
         done = subprocess.run(
             [python, "-m", "shop.visit"], cwd=HERE, env=kept | settings, capture_output=True, text=True, check=False
         )

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from reflective_agents.state.answer_schema import parsed
@@ -15,14 +14,10 @@ from shop.agents import Customer, Opinion, advisor, desk, explorer
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Open the database, if there is one."""
-    if url := os.environ.get("SHOP_DATABASE"):
-        async with AsyncPostgresSaver.from_conn_string(url) as saver:
-            await saver.setup()
-            app.state.desk, app.state.explorer = desk(saver), explorer(saver)
-            yield
-    else:
-        app.state.desk, app.state.explorer = desk(InMemorySaver()), explorer(InMemorySaver())
+    """Open the database."""
+    async with AsyncPostgresSaver.from_conn_string(os.environ["SHOP_DATABASE"]) as saver:
+        await saver.setup()
+        app.state.desk, app.state.explorer = desk(saver), explorer(saver)
         yield
 
 
