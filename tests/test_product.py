@@ -193,7 +193,7 @@ def test_an_editable_install_without_links_is_refused_and_says_how_to_make_them(
 def lines_with_errors(checker: str, folder: Path, python: Path) -> set[int]:
     """Return the lines in which a type checker finds something wrong with a product."""
     if checker == "mypy":
-        options = ("--strict", "--output", "json", "--python-executable", python)
+        options = ("--strict", "--output", "json", "--cache-dir", os.devnull, "--python-executable", python)
         reports = map(json.loads, run_checker("mypy", *options, "product.py", cwd=folder).splitlines())
         return {report["line"] for report in reports if report["severity"] == "error"}
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')

@@ -37,7 +37,8 @@ def script(request: Request) -> Reply:
 
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
-    with OpenAIServer(script, latency=0.5).threaded() as server:
+    """Serve the model; it takes longer for requests that call themselves slow."""
+    with OpenAIServer(script, latency=lambda request: 0.5 if "slow" in request.text else 0.1).threaded() as server:
         yield server
 
 
@@ -66,6 +67,8 @@ def _settings(folder: Path, model_server: OpenAIServer) -> Iterator[dict[str, st
             "OPENAI_API_KEY": "sk-planted-in-the-environment",
             "OPENAI_BASE_URL": model_server.base_url,
             "LANGSMITH_TRACING": "false",
+            # As outside of tests, which tell LangGraph to make plain data alone: here the server has to say so.
+            "LANGGRAPH_STRICT_MSGPACK": "",
         }
 
 

@@ -125,7 +125,7 @@ async def test_what_is_not_allowed_is_refused(
 @pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize("streamed", [True, False])
-@pytest.mark.parametrize("patience", [0.02, 1.5])  # seconds: before the run's id is known, and in its first call
+@pytest.mark.parametrize("patience", [0.02, 1.0])  # seconds: before the run's id is known, and in its first call
 async def test_a_client_that_leaves_stops_the_run(
     chat: openai.AsyncOpenAI, openai_server: OpenAIServer, streamed: bool, patience: float
 ) -> None:
@@ -140,7 +140,7 @@ async def test_a_client_that_leaves_stops_the_run(
 
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ask(), patience)
-    await asyncio.sleep(7)  # two of its calls would have been answered by then
+    await asyncio.sleep(3.5)  # the first of its calls would have been answered by then, and the second made
     assert len(openai_server.requests) - before <= 1
 
 
@@ -151,7 +151,7 @@ async def test_a_run_that_nobody_waits_for_goes_on_if_it_is_to(
     thread = (await client.threads.create())["thread_id"]
     wish = {"thread_id": thread, "on_disconnect": "continue", "settings": {"max_rounds": 1}}
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(chat.chat.completions.create(model="reflection", messages=SLOW, extra_body=wish), 1.5)
+        await asyncio.wait_for(chat.chat.completions.create(model="reflection", messages=SLOW, extra_body=wish), 1.0)
     for _ in range(150):
         state = await client.threads.get_state(thread)
         if not state["next"] and state["values"] and state["values"]["answer"]:  # type: ignore[call-overload]
