@@ -35,10 +35,14 @@ def script(request: Request) -> Reply:
     return respond(request) if request.schema else f"Answer to: {request.last[:200]}"
 
 
+def latency(request: Request) -> float:
+    """Take longer for requests that call themselves slow, or very slow."""
+    return 4.0 if "very slow" in request.text else 0.5 if "slow" in request.text else 0.1
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
-    """Serve the model; it takes longer for requests that call themselves slow."""
-    with OpenAIServer(script, latency=lambda request: 0.5 if "slow" in request.text else 0.1).threaded() as server:
+    with OpenAIServer(script, latency=latency).threaded() as server:
         yield server
 
 

@@ -62,7 +62,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.postgres
-def test_the_shop_answers_on_all_its_routes_at_once(python: Path, postgres_url: str) -> None:  # noqa: F811 - the fixture
+def test_the_shop_answers_on_all_its_routes_at_once(python: Path, postgres_url: str) -> None:
     with OpenAIServer(model, faults=busy).threaded() as server:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": postgres_url}
