@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from reflective_agents.state.settings import strategy_names
@@ -26,6 +27,15 @@ async def connected(address: str) -> "AsyncIterator[ClientSession]":
         yield session
 
 
+async def test_a_call_needs_no_session(address: str) -> None:
+    params = {"name": "reflection", "arguments": {"question": WHY, "settings": {"max_rounds": 1}}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx.AsyncClient(headers={"accept": "application/json, text/event-stream"}, timeout=60) as http:
+        answer = (await http.post(f"{address}/mcp", json=call)).json()
+    assert answer["result"]["structuredContent"]["answer"] == f"Answer to: {WHY}"
+
+
+@pytest.mark.thorough
 async def test_the_tools_are_the_strategies(address: str) -> None:
     async with connected(address) as session:
         tools = (await session.list_tools()).tools
@@ -33,6 +43,7 @@ async def test_the_tools_are_the_strategies(address: str) -> None:
     assert all(tool.inputSchema["required"] == ["question"] for tool in tools)
 
 
+@pytest.mark.thorough
 async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str, openai_server: OpenAIServer) -> None:
     before = len(openai_server.requests)
     async with connected(address) as session:
@@ -46,7 +57,7 @@ async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str,
     assert said["usage"]["model_calls"] == len(openai_server.requests) - before
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "reason"), [({"max_round": 2}, "max_round"), ({"corpus": "/etc"}, "corpus"), ({"model": "x:y"}, "x:y")]
 )

@@ -153,6 +153,7 @@ async def test_fork_with_an_edited_draft(client: LangGraphClient, thread: str) -
     assert values(kept)["answer"] == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 async def test_a_second_question_sees_the_first_and_starts_anew(
     client: LangGraphClient, openai_server: OpenAIServer
 ) -> None:

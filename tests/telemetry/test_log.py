@@ -180,10 +180,10 @@ async def test_a_call_that_takes_too_long_is_told(lines: Lines, monkeypatch: pyt
     strategy = BY_NAME["reflection"]
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     slow = FakeChatModel(reply=strategy.solving, latency=lambda request: 30 if request.attempt == 0 else 0)
-    await run(strategy, slow, call_timeout=0.5)
+    await run(strategy, slow, call_timeout=0.1)
     first, second, *_ = told(lines(), "model")
     assert (first["outcome"], first["fault"], second["outcome"]) == ("error", "TimeoutError", "ok")
-    assert first["seconds"] >= 0.5
+    assert first["seconds"] >= 0.1
 
 
 async def test_a_call_that_is_cancelled_is_told(lines: Lines) -> None:

@@ -20,7 +20,7 @@ from tests.viewer.town_days import day
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PACKAGE = Path(__file__).parents[2] / "reflective_agents"
 SIZE = 1000
-UPDATES = 50
+UPDATES = 15
 # The page posts to the page around it, which is the same window here.
 DEAF = """window.addEventListener("message", (event) => {
   const { ready, selected } = Object(event.data);
@@ -141,9 +141,9 @@ async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
           const {{ nodes: allNodes, frames: allFrames, usage }} = growing.news(true);
           return [counts, [allNodes, allFrames], [nodes, frames], usage];
         }}""",
-        [*events(grown(SIZE))],
+        [*events(grown(200))],
     )
-    assert len(whole[0]) == SIZE
+    assert len(whole[0]) == 200
     assert together == whole
     assert max(counts) == 1
     assert usage == {"model_calls": 7, "total_tokens": 99}
@@ -177,7 +177,7 @@ async def test_an_update_of_a_thousand_nodes_touches_only_what_has_changed(
 
 @pytest.mark.thorough
 async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting: Shown) -> None:
-    picture = grown(200)
+    picture = grown(80)
     frames = len(picture["frames"])
     await waiting.page.evaluate(POST, told(picture, 3))
     for place, update in enumerate(news(picture, 3), 4):
