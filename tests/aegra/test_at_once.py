@@ -62,8 +62,8 @@ async def test_a_pool_that_obeys_is_never_refused(pair: list[Server]) -> None:
 
 
 async def test_users_do_not_count_for_each_other(pair: list[Server]) -> None:
-    asked = [(number, user) for number in range(MOST) for user in KEYS]
-    assert {*await asyncio.gather(*(ask(pair[number % 2], number, user) for number, user in asked))} == {200}
+    requests = [(number, user) for number in range(MOST) for user in KEYS]
+    assert {*await asyncio.gather(*(ask(pair[number % 2], number, user) for number, user in requests))} == {200}
 
 
 async def test_of_several_first_runs_on_a_thread_one_begins(pair: list[Server]) -> None:

@@ -42,14 +42,14 @@ def asking(text: str) -> dict[str, Any]:
 async def begin(servers: list[Server], number: int) -> list[Run]:
     """Begin searches that take some seconds, in turn on each of the processes."""
 
-    async def one(place: int) -> Run:
-        thread, client = str(uuid4()), clients[place % len(clients)]
-        question = asking(f"A slow and unsolvable question, number {place}")
+    async def begin_run(number: int) -> Run:
+        thread, client = str(uuid4()), clients[number % len(clients)]
+        question = asking(f"A slow and unsolvable question, number {number}")
         run = await client.runs.create(thread, "lats", input=question, context=SEARCH, if_not_exists="create")
         return thread, run["run_id"]
 
     clients = [server.client() for server in servers]
-    return await asyncio.gather(*map(one, range(number)))
+    return await asyncio.gather(*map(begin_run, range(number)))
 
 
 async def ended(server: Server, runs: list[Run], patience: float = 800) -> list[Any]:
@@ -280,10 +280,10 @@ async def test_a_memory_is_its_users(servers: list[Server]) -> None:
         return openai.AsyncOpenAI(base_url=f"{servers[0].address}/v1", api_key=KEYS[user], max_retries=0)
 
     async def say(who: str, text: str, **settings: Any) -> str:
-        said: list[ChatCompletionMessageParam] = [{"role": "user", "content": text}]
+        messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": text}]
         wish = {"settings": {"model": "offline", "embeddings": "lexical", **settings}}
         async with chat(who) as client:
-            answer = await client.chat.completions.create(model="memory", messages=said, extra_body=wish)
+            answer = await client.chat.completions.create(model="memory", messages=messages, extra_body=wish)
         return str(answer.choices[0].message.model_dump())
 
     await say("ann", "My bicycle is called Heliotrope.")
@@ -314,8 +314,8 @@ async def test_what_is_not_allowed_is_refused(
     strategy, _, named = model.partition(":")
     context = given | ({"model": named} if named else {})
     body = {"assistant_id": strategy, "input": asking("Why?"), "context": context}
-    asked = {"model": model, "messages": [{"role": "user", "content": "Why?"}], "settings": given}
-    path, sent = ("/runs/wait", body) if native else ("/v1/chat/completions", asked)
+    completion = {"model": model, "messages": [{"role": "user", "content": "Why?"}], "settings": given}
+    path, sent = ("/runs/wait", body) if native else ("/v1/chat/completions", completion)
     async with httpx.AsyncClient(base_url=servers[0].address, headers=headers) as client:
         assert (await client.post(path, json=sent)).status_code == status
 

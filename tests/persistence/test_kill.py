@@ -97,9 +97,9 @@ async def check(strategy: str, database: str, server: OpenAIServer, paid_again: 
 def in_turns(names: str, places: Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrize with places to be killed at, and with the two databases in turns."""
     cases = []
-    for turn, place in enumerate(places):
+    for turn, moment in enumerate(places):
         database = pytest.param("sqlite") if turn % 2 else POSTGRES
-        values = place if isinstance(place, tuple) else (place,)
+        values = moment if isinstance(moment, tuple) else (moment,)
         cases.append(pytest.param(*values, *database.values, marks=database.marks))
     return pytest.mark.parametrize(f"{names},database", cases, indirect=["database"])
 

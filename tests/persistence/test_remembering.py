@@ -20,13 +20,13 @@ async def remembered(store: Any, user: str) -> list[tuple[Any, ...]]:
     """All that is remembered of a user, but for what differs from run to run: times, ids, and which of several memories
     that fit alike an insight rests on."""
     stream = await MemoryStream.open(store, owner_of(user), "lexical")
-    memories = [one async for one in stream.everything()]
-    texts = {one["id"]: one["text"] for one in memories}
+    memories = [memory async for memory in stream.everything()]
+    texts = {memory["id"]: memory["text"] for memory in memories}
     stored = [item for item in await search(store, ("memory",)) if item.key in texts]
     assert len([item for item in stored if item.namespace[2] == "text"]) == len(memories)
     assert (await stream.pending()).importance == 0
-    assert {below for one in memories for below in one["evidence"]} <= texts.keys()
-    return sorted((one["text"], one["kind"], len(one["evidence"])) for one in memories)
+    assert {below for memory in memories for below in memory["evidence"]} <= texts.keys()
+    return sorted((memory["text"], memory["kind"], len(memory["evidence"])) for memory in memories)
 
 
 @pytest.mark.thorough

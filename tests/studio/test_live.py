@@ -130,8 +130,8 @@ async def test_texts_stay_texts(look: Look, strategy: str) -> None:
         counts = await frame.evaluate("names => names.map(name => document.querySelectorAll(name).length)", names)
         assert counts == [0, int(frame is look.page.main_frame), 0, 0, 0]
         assert await frame.evaluate("() => window.hacked ?? null") is None
-    place = {"lats": look.tree.locator("#question"), "reflection": look.page.locator("#lists")}
-    await expect(place.get(strategy, look.tree.locator("#told"))).to_contain_text("window.hacked", timeout=PATIENCE)
+    shown = {"lats": look.tree.locator("#question"), "reflection": look.page.locator("#lists")}
+    await expect(shown.get(strategy, look.tree.locator("#told"))).to_contain_text("window.hacked", timeout=PATIENCE)
     assert "<script>" in await look.page.inner_text("#said")
     assert look.complaints == []
 
@@ -159,7 +159,7 @@ async def test_axe_finds_nothing_and_nothing_is_cut_off(
         await look.page.click("#ask summary")
         for frame in frames:
             found = (await Axe().run(frame)).response["violations"]
-            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+            assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
             assert await frame.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         await look.page.click("#ask summary")
     await context.close()
@@ -250,10 +250,10 @@ async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
     await expect(look.tree.locator("#facts")).to_contain_text("4 steps", timeout=PATIENCE)
     await look.says("ended: limit reached")
     late = await joined(look)
-    for one in (look, late):
-        await expect(one.tree.locator("#news .chip")).to_contain_text(["Anna", "Anna \u2192 Ben", "does not know"])
-        await expect(one.tree.locator(".day tbody tr")).to_have_count(3)
-        await expect(one.page.locator("[data-do=prune]")).to_be_hidden()
+    for window in (look, late):
+        await expect(window.tree.locator("#news .chip")).to_contain_text(["Anna", "Anna \u2192 Ben", "does not know"])
+        await expect(window.tree.locator(".day tbody tr")).to_have_count(3)
+        await expect(window.page.locator("[data-do=prune]")).to_be_hidden()
     assert (look.complaints, late.complaints) == ([], [])
 
 

@@ -48,13 +48,13 @@ async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str,
     before = len(openai_server.requests)
     async with connected(address) as session:
         result = await session.call_tool("reflection", {"question": WHY, "settings": {"max_rounds": 2}})
-    said = result.structuredContent
+    content = result.structuredContent
     assert result.content[0].type == "text"
-    assert said
-    assert said.keys() == {"answer", "outcome", "usage"}
-    assert said["answer"] == result.content[0].text == f"Answer to: {WHY}"
-    assert said["outcome"]["status"] == "solved"
-    assert said["usage"]["model_calls"] == len(openai_server.requests) - before
+    assert content
+    assert content.keys() == {"answer", "outcome", "usage"}
+    assert content["answer"] == result.content[0].text == f"Answer to: {WHY}"
+    assert content["outcome"]["status"] == "solved"
+    assert content["usage"]["model_calls"] == len(openai_server.requests) - before
 
 
 @pytest.mark.thorough
@@ -75,15 +75,15 @@ async def test_what_cannot_be_done_is_an_error_of_the_tool(
 async def test_progress_is_told_to_whom_it_matters_and_a_thread_goes_on(
     address: str, openai_server: OpenAIServer
 ) -> None:
-    told: list[str] = []
+    lines: list[str] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append(f"{progress:.0f} {message}".partition(":")[0])
+        lines.append(f"{progress:.0f} {message}".partition(":")[0])
 
     async with connected(address) as session:
         call = {"question": "Why is the sea salty?", "thread": "sea"}
         await session.call_tool("reflection", {**call, "settings": {"max_rounds": 2}}, progress_callback=tell)
-        assert told == ["1 begin", "2 draft", "3 critique", "4 end"]
+        assert lines == ["1 begin", "2 draft", "3 critique", "4 end"]
         await session.call_tool("reflection", {"question": "And why blue?", "thread": "sea"})
         assert "Why is the sea salty?" in str(openai_server.requests[-1])
         await session.call_tool("reflection", {"question": "And why deep?"})

@@ -51,8 +51,8 @@ async def test_of_eighty_runs_none_is_lost(client: LangGraphClient) -> None:
         async with at_once:  # connections, not runs
             thread = (await client.threads.create())["thread_id"]
             context = {"model": "offline"}
-            asked = asking(f"Number {number}: what is LATS?")
-            return thread, (await client.runs.create(thread, "chain_of_thought", input=asked, context=context))[
+            question = asking(f"Number {number}: what is LATS?")
+            return thread, (await client.runs.create(thread, "chain_of_thought", input=question, context=context))[
                 "run_id"
             ]
 
@@ -61,7 +61,7 @@ async def test_of_eighty_runs_none_is_lost(client: LangGraphClient) -> None:
             return await client.runs.join(thread, run)
 
     begun = await asyncio.gather(*map(begin, range(80)))
-    results = await asyncio.gather(*(end(*one) for one in begun))
+    results = await asyncio.gather(*(end(*ids) for ids in begun))
     assert [result["messages"][0]["content"] for result in results] == [
         f"Number {number}: what is LATS?" for number in range(80)
     ]
