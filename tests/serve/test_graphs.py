@@ -6,6 +6,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
+from starlette.exceptions import HTTPException
 
 from reflective_agents.graphs.chain_of_thought import builder
 from reflective_agents.serve.graphs import ResumableGraph
@@ -62,3 +63,14 @@ async def test_a_run_that_has_begun_goes_on(graph: Any) -> None:
     result = await graph.ainvoke(QUESTION, run("1"), context={"model": model})
     assert Counting.reads == 1
     assert [message.type for message in result["messages"]] == ["human", "ai"]
+
+
+@pytest.mark.parametrize(("values", "node"), [({"answer": "Mine."}, "nobody"), ("Mine.", "finish")])
+async def test_a_change_that_cannot_be_made_is_refused(graph: Any, values: Any, node: str) -> None:
+    model = FakeChatModel(reply=lambda request: "Because.")
+    await graph.ainvoke(QUESTION, run("1"), context={"model": model})
+    before = (await graph.aget_state(run("1"))).values
+    with pytest.raises(HTTPException) as refused:
+        await graph.aupdate_state(run("1"), values, as_node=node)
+    assert refused.value.status_code == 400
+    assert (await graph.aget_state(run("1"))).values == before
