@@ -7,9 +7,8 @@ from random import Random
 import pytest
 from aiohttp import web
 
-from bench.attack import sending
+from bench.attack import sending, target
 from bench.attack.campaign import ATTACKS, attack, campaign
-from bench.attack.target import OK_SECONDS
 from reflective_agents.testing.serve import LocalServer
 
 pytestmark = [pytest.mark.wire, pytest.mark.hostile]
@@ -31,7 +30,7 @@ class Refusing(LocalServer):
 
     async def answer(self, http: web.Request) -> web.Response:
         self.bodies.append(await http.read())
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.01)
         time.sleep(self.held)  # noqa: ASYNC251 - holds the event loop, as is to be seen
         return web.json_response({}, status=self.status)
 
@@ -67,11 +66,13 @@ async def test_who_takes_what_is_too_large_is_seen() -> None:
 
 
 @pytest.mark.thorough
-def test_who_lets_others_wait_is_seen() -> None:
+def test_who_lets_others_wait_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "OK_SECONDS", 0.3)
+
     async def run(address: str) -> str:
         return await attack(address, KEYS, "closed_routes", Random(1))
 
-    with Refusing(held=OK_SECONDS + 1).threaded() as server:
+    with Refusing(held=0.6).threaded() as server:
         assert "/ok was answered after" in asyncio.run(run(server.address))
 
 
@@ -85,7 +86,7 @@ def test_a_seed_gives_the_same_requests() -> None:
 @pytest.mark.thorough
 async def test_a_campaign_names_what_it_saw_and_how_to_see_it_again() -> None:
     async with Refusing(500) as server:
-        breaches = await campaign(server.address, KEYS, seed=1, seconds=2)
+        breaches = await campaign(server.address, KEYS, seed=1, seconds=0.5)
         (name, breach), *_ = breaches.items()
         assert name in ATTACKS
         assert f"--only {name} --seed " in breach

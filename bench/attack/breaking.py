@@ -94,10 +94,11 @@ async def decoy_assistants(target: Target) -> None:
         {"id": 1, "method": "run.start", "assistant_id": forbidden, "params": {"assistant_id": decoy, **run}},
         {"assistant_id": decoy, "params": {"assistant_id": forbidden}, "method": "run.start", **run},
     ]
-    for body in bodies:
-        thread = str(uuid4())
+    threads = [str(uuid4()) for _ in bodies]
+    for thread, body in zip(threads, bodies, strict=True):
         await target.send("POST", f"/threads/{thread}/commands", body)
-        await asyncio.sleep(2)
+    await asyncio.sleep(2)
+    for thread in threads:
         if (await target.values(thread)).get("strategy") == forbidden:
             raise Breach(f"{forbidden}, which is not offered, has run beside {decoy}")
 

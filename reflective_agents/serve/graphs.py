@@ -19,6 +19,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.errors import InvalidUpdateError
 from langgraph.types import Command, StateSnapshot, StateUpdate
 from psycopg import OperationalError
 
@@ -65,7 +66,11 @@ class GuardedGraph(Strategy[RunState, Context, Input, Output]):
                 raise Refused(
                     "a thread is changed where it is now: to go back, start a run at the checkpoint", status=403
                 )
-        return await super().abulk_update_state(config, supersteps)
+            try:
+                return await super().abulk_update_state(config, supersteps)
+            except InvalidUpdateError as error:
+                # Aegra would answer 500, as if the server were at fault.
+                raise Refused(f"the thread cannot be changed so: {error}") from error
 
     async def astream(
         self, input: RunInput, config: RunnableConfig | None = None, **options: Any

@@ -35,9 +35,14 @@ def script(request: Request) -> Reply:
     return respond(request) if request.schema else f"Answer to: {request.last[:200]}"
 
 
+def latency(request: Request) -> float:
+    """Take longer for requests that call themselves slow, or very slow."""
+    return 4.0 if "very slow" in request.text else 0.5 if "slow" in request.text else 0.1
+
+
 @pytest.fixture(scope="session")
 def model_server() -> Iterator[OpenAIServer]:
-    with OpenAIServer(script, latency=0.5).threaded() as server:
+    with OpenAIServer(script, latency=latency).threaded() as server:
         yield server
 
 
@@ -66,6 +71,8 @@ def _settings(folder: Path, model_server: OpenAIServer) -> Iterator[dict[str, st
             "OPENAI_API_KEY": "sk-planted-in-the-environment",
             "OPENAI_BASE_URL": model_server.base_url,
             "LANGSMITH_TRACING": "false",
+            # As outside of tests, which tell LangGraph to make plain data alone: here the server has to say so.
+            "LANGGRAPH_STRICT_MSGPACK": "",
         }
 
 

@@ -26,7 +26,3 @@ def attacked(servers: list[Server], settings: dict[str, str], start: Start) -> I
 @pytest.mark.parametrize("name", attacks.NAMES)
 async def test_an_attack(attacked: str, name: str) -> None:
     await attacks.keeps_its_rules(attacked, name)
-
-
-async def test_attacks_for_a_while(attacked: str) -> None:
-    await attacks.keeps_its_rules_for_a_while(attacked)

@@ -70,7 +70,7 @@ async def test_a_response_in_the_background_outlives_the_process_that_took_it(
     servers: list[Server], start: Callable[[], Server]
 ) -> None:
     settings = {"n": 2, "max_expansions": 4, "max_model_calls": 30, "search": "none"}
-    question = {"model": "lats", "input": "An unsolvable question", "extra_body": {"settings": settings}}
+    question = {"model": "lats", "input": "A slow and unsolvable question", "extra_body": {"settings": settings}}
     async with responses(servers[0]) as own:
         stream = await own.create(**question, background=True, stream=True)
         seen = [await anext(aiter(stream)) for _ in range(3)]

@@ -14,4 +14,4 @@ async def test_the_tree_is_the_same_as_in_python(servers: list[Server]) -> None:
 
 async def test_a_run_is_stopped_steered_and_goes_on(servers: list[Server]) -> None:
     slow = {"n": 2, "max_expansions": 4, "search": "none"}
-    await steering.a_run_is_stopped_steered_and_goes_on(servers[0].client(), slow, "An unsolvable question")
+    await steering.a_run_is_stopped_steered_and_goes_on(servers[0].client(), slow, "A slow and unsolvable question")

@@ -10,28 +10,21 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_POS_ARGS, EXT_CONSTRUCTOR_SINGLE_ARG
 from langgraph_sdk.errors import APIStatusError
 
-from tests.aegra.conftest import Start
 from tests.aegra.process import Server
 
 pytestmark = [pytest.mark.aegra, pytest.mark.hostile, pytest.mark.thorough, pytest.mark.timeout(400)]
 ASKING: dict[str, Any] = {"input": {"messages": [{"role": "user", "content": "Why?"}]}, "context": {"model": "offline"}}
 
 
-@pytest.fixture(scope="module")
-def plain(servers: list[Server], start: Start) -> Server:
-    """Start a process as it is started outside of tests, which tell LangGraph to make plain data alone."""
-    server = start(LANGGRAPH_STRICT_MSGPACK="")
-    server.wait_until_ready()
-    return server
-
-
-async def test_a_tampered_checkpoint_calls_nothing(plain: Server, settings: dict[str, str], tmp_path: Path) -> None:
+async def test_a_tampered_checkpoint_calls_nothing(
+    servers: list[Server], settings: dict[str, str], tmp_path: Path
+) -> None:
     mark = tmp_path / "mark"
     calls = [
         ormsgpack.Ext(EXT_CONSTRUCTOR_SINGLE_ARG, ormsgpack.packb(("os", "system", f"touch {mark}"))),
         ormsgpack.Ext(EXT_CONSTRUCTOR_POS_ARGS, ormsgpack.packb(("subprocess", "getoutput", [f"touch {mark}"]))),
     ]
-    threads = plain.client()
+    threads = servers[0].client()
     for hostile in map(ormsgpack.packb, calls):
         thread = str(uuid4())
         await threads.runs.wait(thread, "chain_of_thought", if_not_exists="create", **ASKING)

@@ -10,7 +10,7 @@ from tests.persistence.rememberers import open_store
 
 OWNER = "experience/seas"
 SHARED = "a" * 32
-RUNS = 12
+RUNS = 8
 
 
 async def live(name: str, database: str, kill_at: int | None = None) -> None:

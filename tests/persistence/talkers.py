@@ -59,8 +59,8 @@ async def open_graph(database: str, death: Death | None = None) -> AsyncIterator
     """The graph with its checkpoints and its store in a database, and the store; both know when to die."""
     saver_kinds, store_kind = mortal(death or Death(), database.endswith(".sqlite"))
     async with open_saver(database, *saver_kinds) as saver:
-        place = database.replace(".sqlite", ".store.sqlite")
-        async with store_kind.from_conn_string(place) as store:
+        store_database = database.replace(".sqlite", ".store.sqlite")
+        async with store_kind.from_conn_string(store_database) as store:
             await store.setup()
             yield builder.compile(checkpointer=saver, store=store), store
 

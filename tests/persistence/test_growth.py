@@ -29,18 +29,13 @@ SELECT (SELECT sum(length(checkpoint::text) + length(metadata::text)) FROM check
 """
 
 
-def check(stored_half: int, stored: int, tree: int) -> None:
-    """All checkpoints of a tree of 501 nodes, of one of 1,001 nodes, and the larger tree itself, in bytes."""
-    assert tree == pytest.approx(TREE, rel=0.03)
-    assert stored <= OWED
-    assert stored / 1001 <= 1.02 * stored_half / 501
-
-
 @pytest.mark.thorough
 def test_a_tree_of_1000_nodes_in_sqlite(tmp_path: Path) -> None:
     half, whole = (sqlite_size(tmp_path / f"{number}.sqlite", expansions=number) for number in (100, 200))
     assert (half.nodes, whole.nodes) == (501, 1001)
-    check(half.stored, whole.stored, whole.tree)
+    assert whole.tree == pytest.approx(TREE, rel=0.03)
+    assert whole.stored <= OWED
+    assert whole.stored / whole.nodes <= 1.02 * half.stored / half.nodes
     assert whole.file / whole.nodes <= 1.05 * half.file / half.nodes
 
 
@@ -59,10 +54,11 @@ async def grow_in_postgres(url: str, expansions: int) -> tuple[int, int]:
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.thorough
-async def test_a_tree_of_1000_nodes_in_postgres(postgres_url: str) -> None:
-    stored_half, _ = await grow_in_postgres(postgres_url, 100)
-    stored, tree = await grow_in_postgres(postgres_url, 200)
-    check(stored_half, stored, tree)
+async def test_a_tree_of_some_hundred_nodes_in_postgres(postgres_url: str) -> None:
+    stored_half, _ = await grow_in_postgres(postgres_url, 40)
+    stored, tree = await grow_in_postgres(postgres_url, 80)
+    assert stored / tree <= 1.35  # of a larger tree it is less
+    assert stored / 401 <= 1.02 * stored_half / 201
 
 
 async def stored_with(articles: int, folder: Path) -> int:

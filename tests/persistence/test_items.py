@@ -26,6 +26,7 @@ async def test_two_processes_lose_no_item_and_no_count(database: str) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.crossed
 @pytest.mark.parametrize("kill_at", [0, 5, RUNS - 1])
 async def test_what_a_killed_process_does_again_counts_once(database: str, kill_at: int) -> None:
     victim = start(live, "first", database, kill_at)

@@ -1,6 +1,6 @@
 """kill -9 at every super-step, then resume: the same result, and at most one super-step is paid again."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from tests.persistence.conftest import POSTGRES
 from tests.persistence.runs import QUESTION, SETTINGS, THREAD, content, open_saver, script, stored
 from tests.persistence.victim import Victim
 
-pytestmark = [pytest.mark.wire, pytest.mark.process, pytest.mark.matrix]
+pytestmark = [pytest.mark.wire, pytest.mark.process, pytest.mark.thorough]
 
 WIDTH = SETTINGS["lats"]["n"]
 CALLS_OF_A_STEP = 1 + WIDTH
@@ -94,7 +94,17 @@ async def check(strategy: str, database: str, server: OpenAIServer, paid_again: 
     assert all(state["usage"][counter] >= value for counter, value in before.items())
 
 
-@pytest.mark.parametrize("step", range(-1, LAST_STEP["lats"] + 1))
+def in_turns(names: str, places: Iterable[Any]) -> pytest.MarkDecorator:
+    """Parametrize with places to be killed at, and with the two databases in turns."""
+    cases = []
+    for turn, moment in enumerate(places):
+        database = pytest.param("sqlite") if turn % 2 else POSTGRES
+        values = moment if isinstance(moment, tuple) else (moment,)
+        cases.append(pytest.param(*values, *database.values, marks=database.marks))
+    return pytest.mark.parametrize(f"{names},database", cases, indirect=["database"])
+
+
+@in_turns("step", range(-1, LAST_STEP["lats"] + 1))
 async def test_lats_killed_after_a_checkpoint_repeats_nothing(
     step: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
@@ -102,58 +112,38 @@ async def test_lats_killed_after_a_checkpoint_repeats_nothing(
     await check("lats", database, server, paid_again=range(1))
 
 
-@pytest.mark.parametrize("call", MIDST_OF_LATS.values(), ids=MIDST_OF_LATS)
+@in_turns("moment,call", MIDST_OF_LATS.items())
 async def test_lats_killed_in_a_step_repeats_that_step_only(
-    call: int, victim: Victim, server: OpenAIServer, database: str
+    moment: str, call: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
     victim.run("lats", database, at_call=call)
     await check("lats", database, server, paid_again=range(1, CALLS_OF_A_STEP + 1))
 
 
 OTHERS = {
-    "auto": (6, 7),
-    "tree_of_thoughts": (6, 5),
-    "rap": (6, 6),
-    "ab_mcts": (4, 3),
-    "best_of_n": (5, 5),
-    "reflection": (4, 4),
-    "reflexion": (4, 2),
-    "chain_of_thought": (2, 1),
-    "react": (5, 3),
-    "trials": (3, 6),
-    "plan": (5, 3),
-    "team": (5, 6),
-    "town": (4, 4),
-    "memory": (4, 2),
+    "auto": 7,
+    "tree_of_thoughts": 5,
+    "rap": 6,
+    "ab_mcts": 3,
+    "best_of_n": 5,
+    "reflection": 4,
+    "reflexion": 2,
+    "chain_of_thought": 1,
+    "react": 3,
+    "trials": 6,
+    "plan": 3,
+    "team": 6,
+    "town": 4,
+    "memory": 2,
 }
-"""After which checkpoint the other strategies are killed, and in which call."""
+"""In which call the other strategies are killed: none but this one is paid again."""
 
 
-def in_turns(which: int) -> pytest.MarkDecorator:
-    """Parametrize with the other strategies and one of their two places; each meets one database here and one there."""
-    databases = [pytest.param("sqlite"), POSTGRES]
-    cases = []
-    for turn, (strategy, places) in enumerate(OTHERS.items(), which):
-        database = databases[turn % 2]
-        cases.append(pytest.param(strategy, places[which], *database.values, marks=database.marks))
-    return pytest.mark.parametrize(("strategy", "place", "database"), cases, indirect=["database"])
-
-
-@pytest.mark.thorough
-@in_turns(0)
-async def test_the_other_strategies_go_on_as_well(
-    strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str
-) -> None:
-    victim.run(strategy, database, at_step=place)
-    await check(strategy, database, server, paid_again=range(1))
-
-
-@pytest.mark.thorough
-@in_turns(1)
+@in_turns("strategy,call", OTHERS.items())
 async def test_the_other_strategies_repeat_one_step_only(
-    strategy: str, place: int, victim: Victim, server: OpenAIServer, database: str
+    strategy: str, call: int, victim: Victim, server: OpenAIServer, database: str
 ) -> None:
-    victim.run(strategy, database, at_call=place)
+    victim.run(strategy, database, at_call=call)
     await check(strategy, database, server, paid_again=range(1, 2))
 
 
@@ -182,7 +172,6 @@ async def check_eight(database: str, server: OpenAIServer, paid_again: int) -> N
     assert 0 <= len(server.calls) - state["usage"]["model_calls"] <= paid_again
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("step", STEPS_OF_EIGHT.values(), ids=STEPS_OF_EIGHT)
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 async def test_eight_leaves_at_once_killed_after_a_checkpoint_repeat_nothing(
@@ -192,7 +181,6 @@ async def test_eight_leaves_at_once_killed_after_a_checkpoint_repeat_nothing(
     await check_eight(database, server, paid_again=0)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("database", "call"),
     [*(("sqlite", call) for call in MIDST_OF_EIGHT.values()), pytest.param("postgres", 40, marks=POSTGRES.marks)],

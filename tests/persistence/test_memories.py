@@ -33,12 +33,12 @@ async def test_two_processes_lose_nothing_of_one_memory(database: str) -> None:
         assert [process.exitcode for process in running] == [0, 0]
         async with open_store(database) as other:
             for stream in (watching, await MemoryStream.open(other, OWNER, "lexical")):
-                memories = [one async for one in stream.everything()]
-                assert {one["text"] for one in memories} == keys(*NAMES)
+                memories = [memory async for memory in stream.everything()]
+                assert {memory["text"] for memory in memories} == keys(*NAMES)
                 assert len(memories) == SHARED + 2 * OWN + 2
-                archived = {one["text"] for one in memories if one["archived"]}
+                archived = {memory["text"] for memory in memories if memory["archived"]}
                 assert archived == {f"memory {name} {SHARED}" for name in NAMES}
-                assert max(one["accessed"] for one in memories) == 1000.0 + SHARED + OWN - 1
+                assert max(memory["accessed"] for memory in memories) == 1000.0 + SHARED + OWN - 1
                 assert (await stream.pending()).importance == 0
             again = [line async for line in export_jsonl(watching)]
             assert [line async for line in export_jsonl(stream)] == again
@@ -54,7 +54,7 @@ async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None
     await live("first", database)
     async with open_store(database) as store:
         stream = await MemoryStream.open(store, OWNER, "lexical")
-        texts = [one["text"] async for one in stream.everything()]
+        texts = [memory["text"] async for memory in stream.everything()]
         assert len(texts) == len(set(texts)) == len(keys("first"))
         assert set(texts) == keys("first")
         stored = await search(store, ("memory",))

@@ -54,7 +54,7 @@ async def test_what_fits_by_pgvector_comes_first(store: AsyncPostgresStore, quer
 async def test_the_search_happens_in_postgres(store: AsyncPostgresStore, address: str) -> None:
     stream = await stream_of(store)
     assert await found(stream, "honey") == [TEXTS[0]]
-    [orchard] = [one["id"] async for one in stream.everything() if one["text"] == TEXTS[2]]
+    [orchard] = [memory["id"] async for memory in stream.everything() if memory["text"] == TEXTS[2]]
     honey = str(ByTopic().embed_query("honey"))
     with psycopg.connect(address, autocommit=True) as connection:
         assert connection.execute("SELECT count(*) FROM store_vectors").fetchone() == (len(TEXTS),)
@@ -65,7 +65,7 @@ async def test_the_search_happens_in_postgres(store: AsyncPostgresStore, address
 
 async def test_edits_and_deletions_reach_the_index(store: AsyncPostgresStore, address: str) -> None:
     stream = await stream_of(store)
-    [hive] = [one["id"] async for one in stream.everything() if one["text"] == TEXTS[0]]
+    [hive] = [memory["id"] async for memory in stream.everything() if memory["text"] == TEXTS[0]]
     await stream.edit(hive, "Ada has figs.")
     assert await found(stream, "honey") != ["Ada has figs."]
     await stream.delete(hive)
@@ -79,13 +79,13 @@ async def test_another_process_finds_what_was_added(store: AsyncPostgresStore, a
         theirs = await MemoryStream.open(other, "ada", "lexical")
         await theirs.add([new_memory("She sold honey.", created=8.0, importance=9)])
     best = await stream.retrieve("bees", k=2, now=9.0, ranking=RANKING)
-    assert {one.memory["text"] for one in best} == {TEXTS[0], "She sold honey."}
+    assert {scored.memory["text"] for scored in best} == {TEXTS[0], "She sold honey."}
 
 
 async def test_an_agent_answers_from_what_postgres_finds(store: AsyncPostgresStore) -> None:
     await stream_of(store, owner_of("default"))
     model = FakeChatModel(reply=lambda request: {"facts": []} if request.schema else "From her own bees.")
     settings = MemoryContext(model=model, embeddings="lexical", ranking="store", retrieved=1, fact_tokens=0)
-    asked: Any = {"messages": [("user", "Where does the honey come from?")]}
-    result = await builder.compile(store=store).ainvoke(asked, context=settings)
-    assert [one["text"] for one in result["memories"]] == [TEXTS[0]]
+    question: Any = {"messages": [("user", "Where does the honey come from?")]}
+    result = await builder.compile(store=store).ainvoke(question, context=settings)
+    assert [memory["text"] for memory in result["memories"]] == [TEXTS[0]]

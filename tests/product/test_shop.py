@@ -12,9 +12,10 @@ from reflective_agents.testing.completions import Json
 from reflective_agents.testing.faults import Fault
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.script import Reply, Request, ToolUse
-from tests.persistence.conftest import postgres_server, postgres_url  # noqa: F401 - fixtures
+from tests.persistence.conftest import postgres_server, postgres_url
 from tests.test_product import ROOT, fresh, install
 
+__all__ = ["postgres_server", "postgres_url"]
 HERE = Path(__file__).parent
 FORMS: dict[str, Reply] = {
     "Critique": {"critique": "Good.", "score": 0.9, "accept": True},
@@ -60,15 +61,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv/bin/python"
 
 
-@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest) -> str:
-    return str(request.getfixturevalue("postgres_url")) if request.param == "postgres" else ""
-
-
-def test_the_shop_answers_on_all_its_routes_at_once(python: Path, database: str) -> None:
+@pytest.mark.postgres
+def test_the_shop_answers_on_all_its_routes_at_once(python: Path, postgres_url: str) -> None:
     with OpenAIServer(model, faults=busy).threaded() as server:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": database}
+        settings = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "test", "SHOP_DATABASE": postgres_url}
         done = subprocess.run(
             [python, "-m", "shop.visit"], cwd=HERE, env=kept | settings, capture_output=True, text=True, check=False
         )

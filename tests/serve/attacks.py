@@ -1,4 +1,4 @@
-"""Attacks on a server over HTTP, by name and for a while: the same on both servers, which are given these settings."""
+"""Attacks on a server over HTTP, by name: the same on both servers, which are given these settings."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from random import Random, randrange
 
 import pytest
 
-from bench.attack.campaign import ATTACKS, attack, campaign
+from bench.attack.campaign import ATTACKS, attack
 from bench.attack.target import POLICY
 from tests.serve import rights
 
@@ -23,13 +23,7 @@ def settings(folder: Path) -> dict[str, str]:
 
 
 async def keeps_its_rules(address: str, name: str) -> None:
-    """Attack in one way."""
-    if breach := await attack(address, USERS, name, Random(name)):
-        pytest.fail(breach)
-
-
-async def keeps_its_rules_for_a_while(address: str) -> None:
-    """Attack in all ways, for as long as ATTACK_SECONDS says, as ATTACK_SEED or chance wills."""
+    """Attack in one way, in the variant that ATTACK_SEED or chance wills."""
     seed = int(os.environ.get("ATTACK_SEED") or randrange(2**32))
-    if breaches := await campaign(address, USERS, seed, float(os.environ.get("ATTACK_SECONDS") or 10)):
-        pytest.fail("\n".join([f"seed {seed}", *(f"{name}: {breach}" for name, breach in breaches.items())]))
+    if breach := await attack(address, USERS, name, Random(seed)):
+        pytest.fail(f"{breach} (python -m bench.attack --only {name} --seed {seed})")

@@ -90,27 +90,27 @@ def _log_of(state: Any) -> int:
     return len((state["values"] or {}).get("log") or [])
 
 
-async def steered(place: Place) -> dict[str, Any]:
+async def steered(engine: Place) -> dict[str, Any]:
     """Steer a search in every way, and return what came of it at each time."""
-    told: dict[str, Any] = {}
+    states: dict[str, Any] = {}
 
     async def note(name: str, values: Any) -> Any:
-        told[name] = _told(values)
+        states[name] = _told(values)
         return values
 
-    now = await note("paused", await place.run(QUESTION, pause=True))
-    now = await note("resumed by a step", await place.run(None, pause=True))
-    now = await note("rescored", await place.run(rescore(now, "0.1", 0.95), pause=True))
+    now = await note("paused", await engine.run(QUESTION, pause=True))
+    now = await note("resumed by a step", await engine.run(None, pause=True))
+    now = await note("rescored", await engine.run(rescore(now, "0.1", 0.95), pause=True))
     stale = now
-    now = await note("hinted", await place.run(hint(now, "0.1", "Exploration."), pause=True))
-    now = await note("the second is told", await place.run(prune(stale, "0.1"), pause=True))
-    now = await note("ended", await place.run(None))
-    now = await note("pruned", await place.run(prune(now, "0.1")))
-    now = await note("more", await place.run(more(now, 2)))
-    await note("forked", await place.run(go_on(), step=4))
-    now = await place.run(go_on(), step=3, pause=True)
-    await note("stopped", await place.run(stop(now)))
-    return told
+    now = await note("hinted", await engine.run(hint(now, "0.1", "Exploration."), pause=True))
+    now = await note("the second is told", await engine.run(prune(stale, "0.1"), pause=True))
+    now = await note("ended", await engine.run(None))
+    now = await note("pruned", await engine.run(prune(now, "0.1")))
+    now = await note("more", await engine.run(more(now, 2)))
+    await note("forked", await engine.run(go_on(), step=4))
+    now = await engine.run(go_on(), step=3, pause=True)
+    await note("stopped", await engine.run(stop(now)))
+    return states
 
 
 def _told(values: Any) -> dict[str, Any]:
@@ -143,8 +143,8 @@ async def the_same_tree_as_in_python(client: LangGraphClient) -> None:
 async def a_run_is_stopped_steered_and_goes_on(client: LangGraphClient, slow: dict[str, Any], question: str) -> None:
     """Pause a run that is under way; while it runs, and for who comes second, steering is refused with 409."""
     thread = str(uuid4())
-    asked: dict[str, Any] = {"messages": [{"role": "user", "content": question}]}
-    run = await client.runs.create(thread, "lats", input=asked, context=slow, if_not_exists="create")
+    messages: dict[str, Any] = {"messages": [{"role": "user", "content": question}]}
+    run = await client.runs.create(thread, "lats", input=messages, context=slow, if_not_exists="create")
     values: Any = {}
     async with asyncio.timeout(240):
         while len(values.get("tree") or {}) < 3:

@@ -106,15 +106,15 @@ def test_no_assistant_passes_for_the_servers_own() -> None:
         check_metadata({"created_by": "system"})
 
 
-@pytest.mark.parametrize("asked", [{"feedback_keys": ["a"]}, {"command": {"graph": "__parent__", "goto": "finish"}}])
-def test_a_run_stays_on_this_server_and_in_its_graph(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("run", [{"feedback_keys": ["a"]}, {"command": {"graph": "__parent__", "goto": "finish"}}])
+def test_a_run_stays_on_this_server_and_in_its_graph(run: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
-        check_start("chain_of_thought", asked)
+        check_start("chain_of_thought", run)
     assert refused.value.status == 403
 
 
 @pytest.mark.parametrize(
-    ("strategy", "asked", "status"),
+    ("strategy", "run", "status"),
     [
         ("lats", {}, 403),
         ("chain_of_thought", {"context": {"colour": "red"}}, 400),
@@ -122,11 +122,11 @@ def test_a_run_stays_on_this_server_and_in_its_graph(asked: dict[str, Any]) -> N
         (None, {"context": {"colour": "red"}}, 400),
     ],
 )
-def test_a_run_begins_with_what_is_offered(strategy: str | None, asked: dict[str, Any], status: int) -> None:
+def test_a_run_begins_with_what_is_offered(strategy: str | None, run: dict[str, Any], status: int) -> None:
     engines = {"__event_streaming_v2": True, "thread_id": "1", "checkpoint_id": "1"}
     check_start("chain_of_thought", {"context": {"samples": 2, **engines}, "config": {"configurable": engines}})
     with pytest.raises(Refused) as refused:
-        check_start(strategy, asked)
+        check_start(strategy, run)
     assert refused.value.status == status
 
 

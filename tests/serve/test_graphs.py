@@ -6,6 +6,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
+from starlette.exceptions import HTTPException
 
 from reflective_agents.graphs.chain_of_thought import builder
 from reflective_agents.serve.graphs import REPORT, ResumableGraph
@@ -75,3 +76,14 @@ async def test_a_run_reports_its_answer_where_it_is_told_to(graph: Any) -> None:
     stored = (await graph.aget_state(run("1"))).values
     assert report[REPORT] == {name: stored[name] for name in ("answer", "outcome", "usage")}
     assert report[REPORT]["answer"] == "Because."
+
+
+@pytest.mark.parametrize(("values", "node"), [({"answer": "Mine."}, "nobody"), ("Mine.", "finish")])
+async def test_a_change_that_cannot_be_made_is_refused(graph: Any, values: Any, node: str) -> None:
+    model = FakeChatModel(reply=lambda request: "Because.")
+    await graph.ainvoke(QUESTION, run("1"), context={"model": model})
+    before = (await graph.aget_state(run("1"))).values
+    with pytest.raises(HTTPException) as refused:
+        await graph.aupdate_state(run("1"), values, as_node=node)
+    assert refused.value.status_code == 400
+    assert (await graph.aget_state(run("1"))).values == before

@@ -136,12 +136,12 @@ async def show(page: Page, thread: str = "") -> None:
     await expect(page.locator("#strategy option")).not_to_have_count(0)
 
 
-def said(*texts: str, **values: Any) -> dict[str, Any]:
+def conversation(*texts: str, **values: Any) -> dict[str, Any]:
     """Return the values of a thread on which a question and its answer stand in turns."""
     kinds = ("human", "ai")
     messages = [
-        {"id": str(place), "type": kinds[place % 2], "content": text, "response_metadata": {"model_name": "test"}}
-        for place, text in enumerate(texts)
+        {"id": str(number), "type": kinds[number % 2], "content": text, "response_metadata": {"model_name": "test"}}
+        for number, text in enumerate(texts)
     ]
     return {"messages": messages, "strategy": "react", "outcome": {"status": "answered", "reason": "done"}, **values}
 
@@ -203,12 +203,12 @@ async def test_the_question_stays_from_the_click_on(page: Page, server: Server) 
 
 @pytest.mark.thorough
 async def test_the_list_names_runs_of_other_clients_and_those_that_pause(page: Page, server: Server) -> None:
-    other = server.add(said("a", "b"), graph_id="lats")
+    other = server.add(conversation("a", "b"), graph_id="lats")
     server.runs[other]["kwargs"] = {
         "input": {"messages": [{"role": "user", "content": [{"type": "text", "text": "From afar?"}]}]}
     }
-    server.add(said("a", "b"), graph_id="lats", thread_name="From Aegra?", run="interrupted")
-    server.add(said("a", "b"), strategy="rap", question="From here?", status="busy", run="running")
+    server.add(conversation("a", "b"), graph_id="lats", thread_name="From Aegra?", run="interrupted")
+    server.add(conversation("a", "b"), strategy="rap", question="From here?", status="busy", run="running")
     await show(page)
     await expect(page.locator("#threads li")).to_have_count(3)
     texts = await page.locator("#threads li").all_inner_texts()
@@ -221,7 +221,7 @@ async def test_the_list_names_runs_of_other_clients_and_those_that_pause(page: P
 
 @pytest.mark.thorough
 async def test_the_address_is_followed(page: Page, server: Server) -> None:
-    first, second = server.add(said("One?", "1")), server.add(said("Two?", "2"))
+    first, second = server.add(conversation("One?", "1")), server.add(conversation("Two?", "2"))
     await show(page, first)
     await expect(page.locator("#title")).to_have_text("One?")
     await page.evaluate("id => { location.hash = id; }", second)
@@ -286,7 +286,7 @@ async def test_an_answer_cites_passages_that_open(page: Page, server: Server, se
 async def test_a_source_on_the_web_is_a_link_to_the_words(page: Page, server: Server) -> None:
     answer = "It floats [1]. So [2].\n\nReferences:\n[1] Ships, https://example.org/ships"
     support = {"sentences": [{"text": "", "cites": ["1"], "support": "full", "words": "well-built"}]}
-    await show(page, server.add(said("Does it?", answer, support=support)))
+    await show(page, server.add(conversation("Does it?", answer, support=support)))
     assert await page.locator(".markdown").inner_text() == "It floats [1]. So [2]."
     await page.click(".cites button")
     link = page.locator("#passage-address a")
@@ -296,7 +296,7 @@ async def test_a_source_on_the_web_is_a_link_to_the_words(page: Page, server: Se
 
 @pytest.mark.thorough
 async def test_code_is_copied(page: Page, server: Server) -> None:
-    await show(page, server.add(said("Code?", "So:\n\n```python\nif x < 1:\n\tprint('a')\n```")))
+    await show(page, server.add(conversation("Code?", "So:\n\n```python\nif x < 1:\n\tprint('a')\n```")))
     await page.click(".code .copy")
     await expect(page.locator(".code .copy")).to_have_text("Copied")
     assert await page.evaluate("navigator.clipboard.readText()") == "if x < 1:\n\tprint('a')"
@@ -304,7 +304,7 @@ async def test_code_is_copied(page: Page, server: Server) -> None:
 
 @pytest.mark.thorough
 async def test_an_edited_question_is_asked_in_a_conversation_of_its_own(page: Page, server: Server) -> None:
-    old = server.add(said("One?", "1", "Two?", "2"))
+    old = server.add(conversation("One?", "1", "Two?", "2"))
     await show(page, old)
     await page.locator("#said .human button").nth(1).click()
     await expect(page.locator("#question")).to_have_value("Two?")
@@ -389,7 +389,7 @@ async def test_axe_finds_nothing(browser: Browser, server: Server, searched: dic
     context = await browser.new_context(viewport={"width": width, "height": 800}, bypass_csp=True)
     page = await context.new_page()
     await serve(page)
-    messages = [*searched["messages"], *said("And?", RICH)["messages"]]
+    messages = [*searched["messages"], *conversation("And?", RICH)["messages"]]
     thread = server.add({**searched, "messages": messages})
     for name in ("", thread):
         await show(page, name)
@@ -397,10 +397,10 @@ async def test_axe_finds_nothing(browser: Browser, server: Server, searched: dic
             await page.frame_locator("#tree").locator("#panel h2").wait_for()
         await page.click("#key-part summary")
         found = (await Axe().run(page.main_frame)).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+        assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
         assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await page.locator(".cites button").first.click()
     await page.locator("#passage-text p").first.wait_for()
     found = (await Axe().run(page.main_frame)).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
     await context.close()

@@ -119,6 +119,7 @@ async def test_nothing_is_read_as_markup(bench: Page) -> None:
     assert await bench.evaluate("() => window.hacked ?? null") is None
 
 
+@pytest.mark.thorough
 async def test_the_time_grows_with_the_text_and_no_tree_is_too_deep(bench: Page) -> None:
     script = """([part, size]) => {
       const deep = (one) => 1 + Math.max(0, ...[...one.children].slice(0, 100).map(deep));

@@ -64,8 +64,8 @@ def script(request: Request) -> Reply:
 
 @pytest.fixture(scope="session")
 def openai_server() -> Iterator[OpenAIServer]:
-    """Serve the model; it takes three seconds for requests that call themselves slow."""
-    with OpenAIServer(script, latency=lambda request: 3.0 if "slow" in request.text else 0.0).threaded() as server:
+    """Serve the model; it takes two seconds for requests that call themselves slow."""
+    with OpenAIServer(script, latency=lambda request: 2.0 if "slow" in request.text else 0.0).threaded() as server:
         yield server
 
 

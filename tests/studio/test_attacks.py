@@ -28,8 +28,3 @@ def attacked(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.mark.parametrize("name", attacks.NAMES)
 async def test_an_attack(attacked: str, name: str) -> None:
     await attacks.keeps_its_rules(attacked, name)
-
-
-@pytest.mark.timeout(400)
-async def test_attacks_for_a_while(attacked: str) -> None:
-    await attacks.keeps_its_rules_for_a_while(attacked)

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,8 @@ def install(*command: str, folder: Path) -> None:
         pytest.skip(f"{command[0]} reaches no registry: {done.stderr.strip()[-300:]}")
 
 
-@pytest.fixture(scope="module")
-def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_npm(folder: Path) -> Path:
     """Return a folder with the clients of npm, and the scripts that use them."""
-    folder = tmp_path_factory.mktemp("npm")
     for script in CLIENTS.glob("*.mjs"):
         (folder / script.name).write_text(script.read_text())
     (folder / "package.json").write_text("{}")
@@ -47,14 +47,32 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_pip(folder: Path) -> Path:
     """Return a Python with the clients of PyPI."""
-    folder = tmp_path_factory.mktemp("pypi")
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True, timeout=300)
     python = folder / "venv/bin/python"
-    install(str(python), "-m", "pip", "install", "--quiet", *PYPI, folder=folder)
+    pip = (sys.executable, "-m", "pip", "--quiet", "--python", str(python))
+    install(*pip, "install", "--no-compile", *PYPI, folder=folder)
     return python
+
+
+@pytest.fixture(scope="module")
+def installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Path]]]:
+    """Install from both registries at once."""
+    with ThreadPoolExecutor() as pool:
+        yield {
+            work.__name__: pool.submit(work, tmp_path_factory.mktemp(work.__name__)) for work in (with_npm, with_pip)
+        }
+
+
+@pytest.fixture(scope="module")
+def npm(installs: dict[str, Future[Path]]) -> Path:
+    return installs["with_npm"].result()
+
+
+@pytest.fixture(scope="module")
+def python(installs: dict[str, Future[Path]]) -> Path:
+    return installs["with_pip"].result()
 
 
 def found(*command: str | Path, folder: Path | None = None) -> Any:

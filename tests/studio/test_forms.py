@@ -324,11 +324,11 @@ def kinds(field: dict[str, Any]) -> list[dict[str, Any]]:
 @strategies
 async def test_chat_mode_and_results(client: LangGraphClient, assistants: dict[str, Assistant], strategy: str) -> None:
     schemas = await client.assistants.get_schemas(assistants[strategy]["assistant_id"])
-    asked, answered = schemas["input_schema"] or {}, schemas["output_schema"] or {}
-    assert asked["properties"].keys() == {"messages", *(["task", "advice"] if strategy in ACTING else [])}
-    assert asked["required"] == ["messages"]
-    assert asked["properties"]["messages"]["type"] == "array"
-    assert "HumanMessage" in json.dumps(asked["properties"]["messages"]["items"])
+    question, answered = schemas["input_schema"] or {}, schemas["output_schema"] or {}
+    assert question["properties"].keys() == {"messages", *(["task", "advice"] if strategy in ACTING else [])}
+    assert question["required"] == ["messages"]
+    assert question["properties"]["messages"]["type"] == "array"
+    assert "HumanMessage" in json.dumps(question["properties"]["messages"]["items"])
     contract = {"messages", "answer", "outcome", "usage", "structured_response", "support", "experience"}
     assert answered["properties"].keys() == contract | ARTEFACTS[strategy]
 

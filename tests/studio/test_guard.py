@@ -24,8 +24,8 @@ RUN = '{"assistant_id": "reflection", "input": {"messages": [{"role": "user", "c
 
 
 def preflight(address: str, origin: str) -> httpx.Response:
-    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Private-Network": "true"}
-    return httpx.options(f"{address}/runs/wait", headers={"Origin": origin, **asked})
+    headers = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Private-Network": "true"}
+    return httpx.options(f"{address}/runs/wait", headers={"Origin": origin, **headers})
 
 
 @pytest.mark.parametrize("origin", FOREIGN)
@@ -75,7 +75,7 @@ def secret(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def told(client: LangGraphClient, strategy: str, **options: Any) -> str:
+async def shown_after(client: LangGraphClient, strategy: str, **options: Any) -> str:
     """Ask for the secret on a new thread; return all that the server then shows of it."""
     thread = (await client.threads.create())["thread_id"]
     answer: Any
@@ -92,7 +92,7 @@ OFFLINE = {"model": "offline", "search": "local"}
 
 
 async def test_a_caller_cannot_choose_the_folder_that_is_searched(client: LangGraphClient, secret: Path) -> None:
-    shown = await told(client, "reflexion", input=VAULT, context={**OFFLINE, "corpus": str(secret)})
+    shown = await shown_after(client, "reflexion", input=VAULT, context={**OFFLINE, "corpus": str(secret)})
     assert "heliotrope" not in shown
     assert "REFLECT_CORPUS" in shown
 
@@ -104,7 +104,7 @@ async def test_nor_by_an_assistant_of_his_own(client: LangGraphClient, secret: P
 
 async def test_nor_by_configurable(client: LangGraphClient, secret: Path) -> None:
     config: Any = {"configurable": {**OFFLINE, "corpus": str(secret)}}
-    assert "heliotrope" not in await told(client, "reflexion", input=VAULT, config=config)
+    assert "heliotrope" not in await shown_after(client, "reflexion", input=VAULT, config=config)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,9 @@ async def test_nor_verifiers_that_reach_files_addresses_or_models(
     client: LangGraphClient, secret: Path, verifier: dict[str, Any]
 ) -> None:
     named = {key: str(secret) if value == "SECRET" else value for key, value in verifier.items()}
-    shown = await told(client, "chain_of_thought", input=VAULT, context={"model": "offline", "verifiers": [named]})
+    shown = await shown_after(
+        client, "chain_of_thought", input=VAULT, context={"model": "offline", "verifiers": [named]}
+    )
     assert "heliotrope" not in shown
     assert "REFLECT_VERIFIERS" in shown
 
@@ -135,7 +137,7 @@ async def test_verifiers_that_are_data_decide_a_run(client: LangGraphClient) -> 
 
 async def test_nor_in_the_settings_of_a_worker(client: LangGraphClient, secret: Path) -> None:
     context = {**OFFLINE, "worker": "react", "worker_settings": {"corpus": str(secret)}}
-    shown = await told(client, "plan", input=VAULT, context=context)
+    shown = await shown_after(client, "plan", input=VAULT, context=context)
     assert "heliotrope" not in shown
     assert "REFLECT_CORPUS" in shown
 
@@ -158,7 +160,7 @@ async def test_other_settings_that_reach_the_machine(
     client: LangGraphClient, setting: str, value: Any, strategy: str
 ) -> None:
     context = {"model": "offline", "environment": "questions"} if strategy == "react" else {"model": "offline"}
-    shown = await told(client, strategy, input=asking("Who?"), context={**context, setting: value})
+    shown = await shown_after(client, strategy, input=asking("Who?"), context={**context, setting: value})
     assert f"REFLECT_{setting.upper()}" in shown
 
 

@@ -22,6 +22,8 @@ pytestmark = [
 ]
 __all__ = ["browser", "chromium"]
 PATIENCE = 120_000
+LOOKS: dict[int, Literal["light", "dark"]] = {400: "light", 1400: "dark"}
+"""Schemes by the width of the window."""
 AXE = {
     "lats": {"n": "2", "max_expansions": "1"},
     "town": {"max_steps": "3", "model": "offline"},
@@ -130,21 +132,16 @@ async def test_texts_stay_texts(look: Look, strategy: str) -> None:
         counts = await frame.evaluate("names => names.map(name => document.querySelectorAll(name).length)", names)
         assert counts == [0, int(frame is look.page.main_frame), 0, 0, 0]
         assert await frame.evaluate("() => window.hacked ?? null") is None
-    place = {"lats": look.tree.locator("#question"), "reflection": look.page.locator("#lists")}
-    await expect(place.get(strategy, look.tree.locator("#told"))).to_contain_text("window.hacked", timeout=PATIENCE)
+    shown = {"lats": look.tree.locator("#question"), "reflection": look.page.locator("#lists")}
+    await expect(shown.get(strategy, look.tree.locator("#told"))).to_contain_text("window.hacked", timeout=PATIENCE)
     assert "<script>" in await look.page.inner_text("#said")
     assert look.complaints == []
 
 
 @pytest.mark.thorough
-@pytest.mark.crossed
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1400])
-async def test_axe_finds_nothing_and_nothing_is_cut_off(
-    browser: Browser, address: str, width: int, scheme: Literal["light", "dark"]
-) -> None:
+async def test_axe_finds_nothing_and_nothing_is_cut_off(browser: Browser, address: str) -> None:
     """On the page with a tree, with the day of a town and with lists, and in the views of the first two."""
-    context = await browser.new_context(viewport={"width": width, "height": 900}, bypass_csp=True, color_scheme=scheme)
+    context = await browser.new_context(bypass_csp=True)
     look = Look(await context.new_page())
     await look.page.goto(f"{address}/live")
     for strategy, settings in AXE.items():
@@ -157,10 +154,13 @@ async def test_axe_finds_nothing_and_nothing_is_cut_off(
             await look.tree.locator(".node[data-id], .moment").nth(2).wait_for()
             frames.insert(0, look.page.frames[-1])
         await look.page.click("#ask summary")
-        for frame in frames:
-            found = (await Axe().run(frame)).response["violations"]
-            assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
-            assert await frame.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        for width, scheme in LOOKS.items():
+            await look.page.set_viewport_size({"width": width, "height": 900})
+            await look.page.emulate_media(color_scheme=scheme)
+            for frame in frames:
+                found = (await Axe().run(frame)).response["violations"]
+                assert [(violation["id"], violation["nodes"][0]["html"]) for violation in found] == []
+                assert await frame.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         await look.page.click("#ask summary")
     await context.close()
 
@@ -250,10 +250,10 @@ async def test_the_day_of_a_town_is_drawn_while_it_goes_on(look: Look) -> None:
     await expect(look.tree.locator("#facts")).to_contain_text("4 steps", timeout=PATIENCE)
     await look.says("ended: limit reached")
     late = await joined(look)
-    for one in (look, late):
-        await expect(one.tree.locator("#news .chip")).to_contain_text(["Anna", "Anna \u2192 Ben", "does not know"])
-        await expect(one.tree.locator(".day tbody tr")).to_have_count(3)
-        await expect(one.page.locator("[data-do=prune]")).to_be_hidden()
+    for window in (look, late):
+        await expect(window.tree.locator("#news .chip")).to_contain_text(["Anna", "Anna \u2192 Ben", "does not know"])
+        await expect(window.tree.locator(".day tbody tr")).to_have_count(3)
+        await expect(window.page.locator("[data-do=prune]")).to_be_hidden()
     assert (look.complaints, late.complaints) == ([], [])
 
 

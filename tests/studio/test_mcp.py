@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from reflective_agents.state.settings import strategy_names
@@ -26,6 +27,15 @@ async def connected(address: str) -> "AsyncIterator[ClientSession]":
         yield session
 
 
+async def test_a_call_needs_no_session(address: str) -> None:
+    params = {"name": "reflection", "arguments": {"question": WHY, "settings": {"max_rounds": 1}}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx.AsyncClient(headers={"accept": "application/json, text/event-stream"}, timeout=60) as http:
+        answer = (await http.post(f"{address}/mcp", json=call)).json()
+    assert answer["result"]["structuredContent"]["answer"] == f"Answer to: {WHY}"
+
+
+@pytest.mark.thorough
 async def test_the_tools_are_the_strategies(address: str) -> None:
     async with connected(address) as session:
         tools = (await session.list_tools()).tools
@@ -33,20 +43,21 @@ async def test_the_tools_are_the_strategies(address: str) -> None:
     assert all(tool.inputSchema["required"] == ["question"] for tool in tools)
 
 
+@pytest.mark.thorough
 async def test_a_call_returns_the_answer_the_outcome_and_the_usage(address: str, openai_server: OpenAIServer) -> None:
     before = len(openai_server.requests)
     async with connected(address) as session:
         result = await session.call_tool("reflection", {"question": WHY, "settings": {"max_rounds": 2}})
-    said = result.structuredContent
+    content = result.structuredContent
     assert result.content[0].type == "text"
-    assert said
-    assert said.keys() == {"answer", "outcome", "usage"}
-    assert said["answer"] == result.content[0].text == f"Answer to: {WHY}"
-    assert said["outcome"]["status"] == "solved"
-    assert said["usage"]["model_calls"] == len(openai_server.requests) - before
+    assert content
+    assert content.keys() == {"answer", "outcome", "usage"}
+    assert content["answer"] == result.content[0].text == f"Answer to: {WHY}"
+    assert content["outcome"]["status"] == "solved"
+    assert content["usage"]["model_calls"] == len(openai_server.requests) - before
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "reason"), [({"max_round": 2}, "max_round"), ({"corpus": "/etc"}, "corpus"), ({"model": "x:y"}, "x:y")]
 )
@@ -64,15 +75,15 @@ async def test_what_cannot_be_done_is_an_error_of_the_tool(
 async def test_progress_is_told_to_whom_it_matters_and_a_thread_goes_on(
     address: str, openai_server: OpenAIServer
 ) -> None:
-    told: list[str] = []
+    lines: list[str] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append(f"{progress:.0f} {message}".partition(":")[0])
+        lines.append(f"{progress:.0f} {message}".partition(":")[0])
 
     async with connected(address) as session:
         call = {"question": "Why is the sea salty?", "thread": "sea"}
         await session.call_tool("reflection", {**call, "settings": {"max_rounds": 2}}, progress_callback=tell)
-        assert told == ["1 begin", "2 draft", "3 critique", "4 end"]
+        assert lines == ["1 begin", "2 draft", "3 critique", "4 end"]
         await session.call_tool("reflection", {"question": "And why blue?", "thread": "sea"})
         assert "Why is the sea salty?" in str(openai_server.requests[-1])
         await session.call_tool("reflection", {"question": "And why deep?"})

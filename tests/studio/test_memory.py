@@ -18,15 +18,15 @@ async def say(client: LangGraphClient, text: str, user: str) -> Any:
 
 @pytest.mark.thorough
 async def test_what_one_thread_was_told_another_one_knows(client: LangGraphClient) -> None:
-    said = "My sister Ada lives in Turin and plays the cello."
-    first = await say(client, said, "studio.ada")
+    fact = "My sister Ada lives in Turin and plays the cello."
+    first = await say(client, fact, "studio.ada")
     again = await say(client, "Where does my sister live?", "studio.ada")
     other = await say(client, "Where does my sister live?", "studio.bob")
     assert (first["memories"], other["memories"]) == ([], [])
-    [cited] = [one for one in again["memories"] if one["cited"]]
-    assert cited["text"] == said
+    [cited] = [memory for memory in again["memories"] if memory["cited"]]
+    assert cited["text"] == fact
     assert "plays the cello." in again["answer"]
     assert "Turin" not in other["answer"]
     kept = (await client.store.search_items(("memory", "user%2Fstudio%2Eada", "text"), limit=10))["items"]
     assert len(kept) == 5
-    assert said in [item["value"]["text"] for item in kept]
+    assert fact in [item["value"]["text"] for item in kept]

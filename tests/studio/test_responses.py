@@ -115,6 +115,7 @@ async def test_an_error_has_openais_form(responses: Any) -> None:
         await responses.create(model="latz", input="Why?")
 
 
+@pytest.mark.thorough
 async def test_a_stored_response_is_fetched_as_it_was_answered(responses: Any) -> None:
     first = await responses.create(model="reflection", input="Why?", instructions="Be brief.", metadata={"a": "b"})
     await responses.create(model="reflection", input="How?", previous_response_id=first.id)

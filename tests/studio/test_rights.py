@@ -73,7 +73,7 @@ def test_every_route_is_known() -> None:
 
 async def test_no_route_starts_what_is_not_offered(guarded: str) -> None:
     await gate.no_route_starts_what_is_not_offered(
-        guarded, [one for one in routes.of("start", routes.DEV) if one != SOCKET]
+        guarded, [route for route in routes.of("start", routes.DEV) if route != SOCKET]
     )
 
 

@@ -44,21 +44,21 @@ async def stream(
 async def test_missing_context_means_the_defaults(
     client: LangGraphClient, openai_server: OpenAIServer, tavily_server: TavilyServer
 ) -> None:
-    asked, searched = len(openai_server.requests), len(tavily_server.requests)
+    calls_before, searched = len(openai_server.requests), len(tavily_server.requests)
     results = await asyncio.gather(*(run(client, strategy, "Why is reflection useful?") for strategy in STRATEGIES))
     assert [result["outcome"]["status"] for result in results] == ["solved", "answered", "solved"]
     assert [result["answer"] for result in results] == [result["messages"][-1]["content"] for result in results]
-    assert len(openai_server.requests) - asked == sum(result["usage"]["model_calls"] for result in results)
+    assert len(openai_server.requests) - calls_before == sum(result["usage"]["model_calls"] for result in results)
     assert len(tavily_server.requests) - searched == sum(result["usage"]["tool_calls"] for result in results)
 
 
 async def test_context_is_obeyed(client: LangGraphClient, openai_server: OpenAIServer) -> None:
-    asked, limits = len(openai_server.requests), {"model": "offline", "max_model_calls": 3}
+    calls_before, limits = len(openai_server.requests), {"model": "offline", "max_model_calls": 3}
     contexts = [limits, limits | {"search": "local"}, limits | {"search": "none"}]
     results = await asyncio.gather(
         *(run(client, *wish) for wish in zip(STRATEGIES, ["What is reflexion?"] * 3, contexts, strict=True))
     )
-    assert len(openai_server.requests) == asked
+    assert len(openai_server.requests) == calls_before
     assert all(result["answer"] and result["usage"]["model_calls"] <= 3 for result in results)
     assert [result["usage"]["tool_calls"] > 0 for result in results] == [False, True, False]
 
@@ -104,10 +104,10 @@ async def test_messages_are_the_answer_and_no_scratch_work(client: LangGraphClie
     parts = await stream(
         client, strategy, modes, "Why is reflection useful?", {"max_model_calls": 30, **given.get(strategy, {})}
     )
-    said = [part.data[0] for part in parts if part.event == "messages"]
+    messages = [part.data[0] for part in parts if part.event == "messages"]
     [answer] = {part.data["answer"] for part in parts if part.event == "values" and part.data.get("answer")}
     texts: defaultdict[str, str] = defaultdict(str)
-    for chunk in said:
+    for chunk in messages:
         texts[chunk["id"]] += chunk["content"]
     assert [*texts.values()] == [answer]
 
@@ -220,13 +220,13 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any], list[str]]] = [
 
 
 async def test_impossible_settings_are_named(client: LangGraphClient) -> None:
-    async def untold(strategy: str, context: dict[str, Any], told: list[str]) -> list[str]:
+    async def untold(strategy: str, context: dict[str, Any], events: list[str]) -> list[str]:
         try:
             result: Any = await client.runs.wait(None, strategy, input=asking("?"), context=context, raise_error=False)
             text = "{error}: {message}".format(**result["__error__"])
         except httpx.HTTPStatusError as refused:  # at the door, before a run begins
             text = "\n".join(refused.__notes__)
-        return [part for part in told if part not in text]
+        return [part for part in events if part not in text]
 
     assert await asyncio.gather(*(untold(*case) for case in IMPOSSIBLE)) == [[]] * len(IMPOSSIBLE)
 

@@ -37,7 +37,7 @@ async def resume(client: LangGraphClient, thread: str, reply: object) -> Any:
     return await client.runs.wait(thread, "reflection", command=Command(resume=reply), context=HUMAN)
 
 
-async def asked(client: LangGraphClient, thread: str) -> dict[str, Any]:
+async def interrupt(client: LangGraphClient, thread: str) -> dict[str, Any]:
     """What the paused thread asks."""
     state = await client.threads.get_state(thread)
     assert state["next"] == ["reflect"]
@@ -49,8 +49,8 @@ async def asked(client: LangGraphClient, thread: str) -> dict[str, Any]:
 
 async def test_a_person_accepts(client: LangGraphClient, thread: str) -> None:
     paused = await run(client, thread, "reflection", "Why?", HUMAN)
-    assert paused["__interrupt__"][0]["value"] == await asked(client, thread)
-    assert (await asked(client, thread))["draft"] == "Answer to: Why?"
+    assert paused["__interrupt__"][0]["value"] == await interrupt(client, thread)
+    assert (await interrupt(client, thread))["draft"] == "Answer to: Why?"
     result = await resume(client, thread, "accept")
     assert (result["outcome"]["status"], result["outcome"]["verified_by"]) == ("solved", "person")
     assert result["answer"] == "Answer to: Why?"
@@ -61,7 +61,7 @@ async def test_a_person_accepts(client: LangGraphClient, thread: str) -> None:
 async def test_a_person_criticises_in_words(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?", HUMAN)
     await resume(client, thread, "Name a source.")
-    assert "Name a source." in (await asked(client, thread))["draft"]
+    assert "Name a source." in (await interrupt(client, thread))["draft"]
     result = await resume(client, thread, "accept")
     assert [(draft["critique"], draft["accepted"]) for draft in result["drafts"]] == [
         ("Name a source.", False),
@@ -83,7 +83,7 @@ async def test_a_person_gives_a_whole_critique(client: LangGraphClient, thread: 
 async def test_a_person_is_asked_again_for_what_cannot_be_understood(client: LangGraphClient, thread: str) -> None:
     await run(client, thread, "reflection", "Why?", HUMAN)
     await resume(client, thread, {"score": 90})
-    assert "must be at most 1" in (await asked(client, thread))["error"]
+    assert "must be at most 1" in (await interrupt(client, thread))["error"]
     assert (await resume(client, thread, "accept"))["outcome"]["status"] == "solved"
 
 
@@ -92,7 +92,7 @@ async def test_settings_of_an_assistant_hold_when_it_resumes(client: LangGraphCl
     editor = (await client.assistants.create("reflection", context=HUMAN, name="editor"))["assistant_id"]
     await client.runs.wait(thread, editor, input=asking("Why?"))
     await client.runs.wait(thread, editor, command=Command(resume="Name a source."))
-    assert "Name a source." in (await asked(client, thread))["draft"]
+    assert "Name a source." in (await interrupt(client, thread))["draft"]
 
 
 async def search(client: LangGraphClient, thread: str) -> Any:
@@ -153,6 +153,7 @@ async def test_fork_with_an_edited_draft(client: LangGraphClient, thread: str) -
     assert values(kept)["answer"] == "Answer to: Why?"
 
 
+@pytest.mark.thorough
 async def test_a_second_question_sees_the_first_and_starts_anew(
     client: LangGraphClient, openai_server: OpenAIServer
 ) -> None:
@@ -166,10 +167,10 @@ async def test_a_second_question_sees_the_first_and_starts_anew(
         assert [message["type"] for message in second["messages"]] == ["human", "ai", "human", "ai"]
         assert second["messages"][:2] == first["messages"]
         assert second["messages"][3]["content"] == second["answer"]
-        asked = [call for call in openai_server.calls if f"And when? ({strategy})" in call.text]
-        assert second["usage"]["model_calls"] == len(asked)
-        assert f"Who wrote Emma? ({strategy})" in asked[0].text
-        assert first["answer"] in asked[0].text
+        calls = [call for call in openai_server.calls if f"And when? ({strategy})" in call.text]
+        assert second["usage"]["model_calls"] == len(calls)
+        assert f"Who wrote Emma? ({strategy})" in calls[0].text
+        assert first["answer"] in calls[0].text
         assert len(second[artefacts[strategy]]) == len(first[artefacts[strategy]])
 
     await asyncio.gather(*map(two_questions, artefacts))

@@ -19,4 +19,4 @@ async def test_a_morning(client: LangGraphClient, embeddings: str | None) -> Non
     result = await client.runs.wait(None, "town", input=given, context=context)
     assert isinstance(result, dict)
     assert result["outcome"] == limited({"name": "max_steps", "most": 4, "spent": 4})
-    assert [one["way"] for one in result["spread"]] == [["Anna"], ["Anna", "Ben"], []]
+    assert [news["way"] for news in result["spread"]] == [["Anna"], ["Anna", "Ben"], []]

@@ -73,12 +73,12 @@ def leaking(script: Script) -> Script:
     """The same model, which writes an address with a key into all it says."""
 
     def reply(request: Request) -> Reply:
-        said: Any = script(request)
-        if isinstance(said, ToolUse) and isinstance(said.args, dict):
-            return ToolUse(said.name, {name: f"{value} {IN_A_QUERY}" for name, value in said.args.items()})
-        if isinstance(said, dict) and said.get("search_queries"):
-            return {**said, "search_queries": [f"{query} {IN_A_QUERY}" for query in said["search_queries"]]}
-        changed: Reply = f"{said} {IN_A_QUERY}" if isinstance(said, str) else said
+        reply: Any = script(request)
+        if isinstance(reply, ToolUse) and isinstance(reply.args, dict):
+            return ToolUse(reply.name, {name: f"{value} {IN_A_QUERY}" for name, value in reply.args.items()})
+        if isinstance(reply, dict) and reply.get("search_queries"):
+            return {**reply, "search_queries": [f"{query} {IN_A_QUERY}" for query in reply["search_queries"]]}
+        changed: Reply = f"{reply} {IN_A_QUERY}" if isinstance(reply, str) else reply
         return changed
 
     return reply
@@ -221,8 +221,8 @@ print([name for name in sys.modules if name.startswith(exporters)])
 print(*[thread.name for thread in threading.enumerate()])
 """
     environment = {**os.environ, "MODEL": "offline", "PYTHONPATH": str(ROOT)}
-    told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    loaded, threads = told.stdout.splitlines()
+    run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    loaded, threads = run.stdout.splitlines()
     assert loaded == "[]"
     assert [name for name in threads.split() if not re.match("MainThread|reflect-|asyncio_|corpus_", name)] == []
-    assert told.stderr == ""
+    assert run.stderr == ""

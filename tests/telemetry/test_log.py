@@ -36,7 +36,7 @@ BY_NAME = {strategy.name: strategy for strategy in STRATEGIES}
 RUN = {"time", "level", "logger", "event", "run_id", "thread_id", "strategy", "step"}
 
 
-def told(lines: list[Line], kind: Kind) -> list[Line]:
+def of_kind(lines: list[Line], kind: Kind) -> list[Line]:
     return [line for line in lines if line["logger"] == f"reflect.{kind}"]
 
 
@@ -91,8 +91,8 @@ async def test_every_call_and_every_decision_is_one_line(strategy: Strategy, lin
         events.append(event)
     got = lines()
     own = [line for line in got if line["strategy"] == strategy.name]
-    assert [line["event"] for line in told(own, "decision")] == [event["event"] for event in events]
-    requests = [line for line in told(got, "model") if line["provider"] != "embedded"]
+    assert [line["event"] for line in of_kind(own, "decision")] == [event["event"] for event in events]
+    requests = [line for line in of_kind(got, "model") if line["provider"] != "embedded"]
     assert len(requests) == events[-1]["model_calls"]
     assert all(line.keys() >= RUN for line in got)
     assert {line["thread_id"] for line in got} == {"t"}
@@ -102,17 +102,17 @@ async def test_every_call_and_every_decision_is_one_line(strategy: Strategy, lin
 async def test_a_line_is_numbers_and_names(lines: Lines) -> None:
     result = await run(BY_NAME["lats"])
     got = lines()
-    call = told(got, "model")[0]
+    call = of_kind(got, "model")[0]
     usage = result["usage"]
     assert call["model"] == "FakeChatModel"
     assert (call["provider"], call["n"], call["outcome"], call["level"]) == ("fake", 1, "ok", "INFO")
-    assert sum(line["input_tokens"] for line in told(got, "model")) == usage["input_tokens"]
-    assert sum(line["output_tokens"] for line in told(got, "model")) == usage["output_tokens"]
-    tools = told(got, "tool")
+    assert sum(line["input_tokens"] for line in of_kind(got, "model")) == usage["input_tokens"]
+    assert sum(line["output_tokens"] for line in of_kind(got, "model")) == usage["output_tokens"]
+    tools = of_kind(got, "tool")
     assert len(tools) == usage["tool_calls"] > 0
     assert {(line["tool"], line["outcome"]) for line in tools} == {("search", "ok")}
     assert all(line["result_chars"] > 2 for line in tools)
-    end = told(got, "decision")[-1]
+    end = of_kind(got, "decision")[-1]
     assert (end["event"], end["status"], end["model_calls"]) == ("end", "solved", usage["model_calls"])
     assert end["reason_chars"] == len(result["outcome"]["reason"])
 
@@ -149,7 +149,7 @@ async def test_runs_at_once_keep_their_ids(lines: Lines) -> None:
     for i, result in enumerate(results):
         own = [line for line in got if line["thread_id"] == str(i)]
         assert len({line["run_id"] for line in own}) == 1
-        assert len(told(own, "model")) == result["usage"]["model_calls"]
+        assert len(of_kind(own, "model")) == result["usage"]["model_calls"]
     assert len({line["run_id"] for line in got}) == 5
 
 
@@ -172,7 +172,9 @@ async def test_a_failing_call_is_told_with_its_class_and_without_its_text(
     model = FakeChatModel(reply=lambda request: ModelRateLimitError("busy: sk-planted"))
     await run(BY_NAME["reflection"], model)
     got = lines()
-    assert [(line["outcome"], line["fault"]) for line in told(got, "model")] == [("error", "ModelRateLimitError")] * 3
+    assert [(line["outcome"], line["fault"]) for line in of_kind(got, "model")] == [
+        ("error", "ModelRateLimitError")
+    ] * 3
     assert "planted" not in json.dumps(got)
 
 
@@ -180,10 +182,10 @@ async def test_a_call_that_takes_too_long_is_told(lines: Lines, monkeypatch: pyt
     strategy = BY_NAME["reflection"]
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     slow = FakeChatModel(reply=strategy.solving, latency=lambda request: 30 if request.attempt == 0 else 0)
-    await run(strategy, slow, call_timeout=0.5)
-    first, second, *_ = told(lines(), "model")
+    await run(strategy, slow, call_timeout=0.1)
+    first, second, *_ = of_kind(lines(), "model")
     assert (first["outcome"], first["fault"], second["outcome"]) == ("error", "TimeoutError", "ok")
-    assert first["seconds"] >= 0.5
+    assert first["seconds"] >= 0.1
 
 
 async def test_a_call_that_is_cancelled_is_told(lines: Lines) -> None:
@@ -199,7 +201,7 @@ async def test_a_call_that_is_cancelled_is_told(lines: Lines) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [line["outcome"] for line in told(lines(), "model")] == ["cancelled"]
+    assert [line["outcome"] for line in of_kind(lines(), "model")] == ["cancelled"]
 
 
 # Memory operations, and what else a node does
@@ -301,9 +303,9 @@ def test_one_kind_alone_can_be_switched_on(lines: Lines, caplog: pytest.LogCaptu
     strategy = BY_NAME["reflection"]
     caplog.set_level("INFO", "reflect.model")
     strategy.graph.invoke(ASK, context=strategy.make(model=FakeChatModel(reply=strategy.solving)))
-    told: list[Any] = [record.msg for record in caplog.records]
+    messages: list[Any] = [record.msg for record in caplog.records]
     assert {record.name for record in caplog.records} == {"reflect.model"}
-    assert all(event["run_id"] for event in told)
+    assert all(event["run_id"] for event in messages)
 
 
 def test_configuring_again_doubles_nothing(lines: Lines) -> None:

@@ -54,7 +54,7 @@ async def test_calls_lie_in_steps_and_steps_in_the_run(strategy: Strategy, spans
     assert above["step finish"] >= {run}
     lies_in = {"invoke_agent": {"step", "invoke_agent"}, "step": {"invoke_agent"}}
     for name, places in above.items():
-        assert name == run or {place.split()[0] for place in places} <= lies_in.get(name.split()[0], {"step"})
+        assert name == run or {parent.split()[0] for parent in places} <= lies_in.get(name.split()[0], {"step"})
     assert len(attributes(spans(), "chat FakeChatModel")) == result["usage"]["model_calls"]
     assert len({span.context.trace_id for span in spans() if span.context}) == 1
     assert RUNS._chains == {}

@@ -41,10 +41,10 @@ class Shown:
 
     async def selected(self) -> str:
         """Id of the selected node, which assistive technology is told of, too."""
-        told = await self.page.get_attribute("#tree", "aria-activedescendant")
+        active = await self.page.get_attribute("#tree", "aria-activedescendant")
         marked = await self.page.get_attribute(".node.selected[aria-selected=true]", "id")
-        assert told == marked
-        return str(told).removeprefix("node-")
+        assert active == marked
+        return str(active).removeprefix("node-")
 
     async def figure(self, name: str) -> str:
         """What the panel says of a figure."""

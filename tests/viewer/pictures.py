@@ -14,9 +14,9 @@ THOUGHTS = [
 ]
 
 
-def node(key: str, kind: str = "action", **said: Any) -> dict[str, Any]:
+def node(key: str, kind: str = "action", **filled_with: Any) -> dict[str, Any]:
     parent = key.rpartition(".")[0] or None
-    return {"id": key, "parent_id": parent, "depth": key.count("."), "kind": kind, **said}
+    return {"id": key, "parent_id": parent, "depth": key.count("."), "kind": kind, **filled_with}
 
 
 def figures(visits: int, total: float, closed: bool = False) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def small() -> Picture:
             "outcome": {"status": "solved", "reason": "reward 1"},
             "usage": {"model_calls": 4, "total_tokens": 1500, "seconds": 2.5},
             "weight": 1.0,
-            "nodes": {told["id"]: told for told in nodes},
+            "nodes": {own["id"]: own for own in nodes},
             "frames": frames,
             "path": ["0", "0.0", "0.0.0"],
             "reflections": [{"node": "0.1", "text": "Do not guess."}],
@@ -73,10 +73,10 @@ def small() -> Picture:
     )
 
 
-def said(text: str) -> Picture:
+def filled_with(text: str) -> Picture:
     """A picture in which every text is this one."""
     message = {"type": "ai", "content": text, "tool_calls": [{"name": text, "args": {text: text}}]}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "messages": [message],
         "action": text,
         "observation": text,
@@ -84,7 +84,7 @@ def said(text: str) -> Picture:
         "model": text,
         "score": 0.5,
     }
-    nodes = {key: node(key, **told, terms={text: 0.5}) for key in ("0", "0.0")}
+    nodes = {key: node(key, **fields, terms={text: 0.5}) for key in ("0", "0.0")}
     return complete(
         {
             "strategy": text,
@@ -109,7 +109,7 @@ def grown(size: int, n: int = 5, depth: int = 8, seed: int = 0) -> Picture:
     while len(nodes) < size:
         leaf = max(chance.sample(leaves, min(4, len(leaves))), key=lambda key: stats[key]["total"])
         leaves.remove(leaf)
-        added = [_child(leaf, place, stats[leaf], chance) for place in range(min(n, size - len(nodes)))]
+        added = [_child(leaf, index, stats[leaf], chance) for index in range(min(n, size - len(nodes)))]
         nodes |= {new["id"]: new for new in added}
         leaves += [new["id"] for new in added if new["kind"] == "action" and new["depth"] < depth]
         changed = _seen(stats, added)
@@ -137,26 +137,30 @@ def grown(size: int, n: int = 5, depth: int = 8, seed: int = 0) -> Picture:
     )
 
 
-def _child(parent: str, place: int, above: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+def _child(parent: str, index: int, above: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     kind = "answer" if parent.count(".") > 1 and chance.random() < 0.25 else "action"
     value = min(max(above["total"] / above["visits"] + chance.uniform(-0.25, 0.3), 0.02), 0.95)
     thought = chance.choice(THOUGHTS)
-    told: dict[str, Any] = {"score": round(value, 3), "done": kind == "answer", "samples": chance.choice([1, 1, 1, 2])}
-    told["terms"] = {"judge": round(min(value * 1.1, 1.0), 3), "consistency": 0.4}
-    told["critique"] = "The step is sound, but it names no source for its second claim; the next one should."
+    fields: dict[str, Any] = {
+        "score": round(value, 3),
+        "done": kind == "answer",
+        "samples": chance.choice([1, 1, 1, 2]),
+    }
+    fields["terms"] = {"judge": round(min(value * 1.1, 1.0), 3), "consistency": 0.4}
+    fields["critique"] = "The step is sound, but it names no source for its second claim; the next one should."
     if kind == "action":
         query = chance.choice(["second tidal bulge", "Gulf of Mexico diurnal tide"])
         call = {"name": "search", "args": {"query": query}}
-        told["messages"] = [{"type": "ai", "content": thought, "tool_calls": [call]}]
-        told["action"] = f"search({query})"
-        told["observation"] = (
+        fields["messages"] = [{"type": "ai", "content": thought, "tool_calls": [call]}]
+        fields["action"] = f"search({query})"
+        fields["observation"] = (
             '[{"title": "Tide", "url": "corpus:tide.md", "content": "The basin answers to one period."}]'
         )
     else:
-        told["messages"] = [
+        fields["messages"] = [
             {"type": "ai", "content": f"Because the basin's own period suits one. {thought}", "tool_calls": []}
         ]
-    return node(f"{parent}.{place}", kind, **told)
+    return node(f"{parent}.{index}", kind, **fields)
 
 
 def _seen(stats: dict[str, Any], added: list[dict[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from reflective_agents.town.page import town_page
 from reflective_agents.viewer.items import items_page
 from reflective_agents.viewer.page import page
 from tests.evals.test_report import made
-from tests.viewer.pictures import grown, said, small
+from tests.viewer.pictures import filled_with, grown, small
 from tests.viewer.test_items_page import CONTESTED, REFINED
 from tests.viewer.town_days import day
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 LONG = "A sentence that says much. " * 40
 PAGES: dict[str, Callable[[], str]] = {
     "tree": lambda: page(grown(40)),
-    "long texts": lambda: page(said(LONG)),
+    "long texts": lambda: page(filled_with(LONG)),
     "day": lambda: town_page(day()),
     "evaluation": made,
     "experience": lambda: items_page("Experience chess", [CONTESTED, REFINED]),
@@ -43,7 +43,7 @@ async def shown(window: Page, text: str, folder: Path, width: int = 1400) -> Non
     await window.goto(file.as_uri())
 
 
-@pytest.mark.matrix(over="scheme", keep=2)
+@pytest.mark.matrix(over="scheme", keep=1)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 async def test_axe_finds_nothing(
@@ -67,8 +67,8 @@ async def test_labels_use_the_room_there_is(open_window: Page, tmp_path: Path) -
 @pytest.mark.thorough
 async def test_a_day_fits_the_window(open_window: Page, tmp_path: Path) -> None:
     await shown(open_window, town_page(day()), tmp_path)
-    table, room = await open_window.evaluate(
+    table, width = await open_window.evaluate(
         "(() => { const day = document.querySelector('.day');"
         " return [day.getBoundingClientRect().width, day.parentElement.clientWidth]; })()"
     )
-    assert table <= room
+    assert table <= width

@@ -11,7 +11,7 @@ from reflective_agents.town.page import town_page
 from reflective_agents.viewer.items import items_page
 from reflective_agents.viewer.page import page
 from tests.evals.test_report import made
-from tests.viewer.pictures import said
+from tests.viewer.pictures import filled_with
 from tests.viewer.town_days import day
 
 VIEWER = Path(__file__).parents[2] / "reflective_agents" / "viewer"
@@ -52,12 +52,12 @@ def test_scripts_never_parse_markup() -> None:
 
 
 def test_every_own_file_is_in_the_page() -> None:
-    html = page(said("x")) + town_page(day()) + made() + items_page("x", [])
+    html = page(filled_with("x")) + town_page(day()) + made() + items_page("x", [])
     assert [file.name for file in OWN if file.read_text().strip() not in html] == []
 
 
 def test_picture_cannot_end_its_element() -> None:
-    html = page(said("</script><!--<script>\ud800"))
+    html = page(filled_with("</script><!--<script>\ud800"))
     embedded = html.partition('id="picture">')[2].partition("</script>")[0]
     assert "<" not in embedded
     assert "\\ud800" in embedded

@@ -20,7 +20,7 @@ from tests.viewer.town_days import day
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PACKAGE = Path(__file__).parents[2] / "reflective_agents"
 SIZE = 1000
-UPDATES = 50
+UPDATES = 15
 # The page posts to the page around it, which is the same window here.
 DEAF = """window.addEventListener("message", (event) => {
   const { ready, selected } = Object(event.data);
@@ -65,7 +65,7 @@ async def waiting(browser: Browser) -> AsyncIterator[Shown]:
     assert shown.complaints == []
 
 
-def told(picture: Picture, frames: int) -> dict[str, Any]:
+def beginning(picture: Picture, frames: int) -> dict[str, Any]:
     """Return what a page is told at first: a search with so many frames."""
     kept = picture["frames"][:frames]
     nodes = {key: picture["nodes"][key] for frame in kept for key in frame["added"]}
@@ -74,16 +74,16 @@ def told(picture: Picture, frames: int) -> dict[str, Any]:
 
 def news(picture: Picture, frames: int) -> Iterator[dict[str, Any]]:
     """Yield what a page is told after so many frames, frame by frame."""
-    for place, frame in enumerate(picture["frames"][frames:], frames):
+    for index, frame in enumerate(picture["frames"][frames:], frames):
         nodes = {key: picture["nodes"][key] for key in frame["added"]}
-        yield {**picture, "nodes": nodes, "frames": [frame], "path": [], "from": place}
+        yield {**picture, "nodes": nodes, "frames": [frame], "path": [], "from": index}
 
 
 async def seconds(session: CDPSession) -> dict[str, float]:
     """Return the seconds that a page has spent so far, by what on."""
     metrics = (await session.send("Performance.getMetrics"))["metrics"]
     wanted = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration", "TaskDuration")
-    return {one["name"]: one["value"] for one in metrics if one["name"] in wanted}
+    return {metric["name"]: metric["value"] for metric in metrics if metric["name"] in wanted}
 
 
 async def settled(page: Page, frames: int) -> None:
@@ -97,7 +97,7 @@ async def test_messages_of_others_are_passed_over(waiting: Shown) -> None:
     others: list[object] = ["axe.ping", 1, {"nodes": {}}]
     for other in others:
         await waiting.page.evaluate("other => window.postMessage(other, location.origin)", other)
-    await waiting.page.evaluate(POST, told(grown(20), 3))
+    await waiting.page.evaluate(POST, beginning(grown(20), 3))
     await settled(waiting.page, 3)
 
 
@@ -141,9 +141,9 @@ async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
           const {{ nodes: allNodes, frames: allFrames, usage }} = growing.news(true);
           return [counts, [allNodes, allFrames], [nodes, frames], usage];
         }}""",
-        [*events(grown(SIZE))],
+        [*events(grown(200))],
     )
-    assert len(whole[0]) == SIZE
+    assert len(whole[0]) == 200
     assert together == whole
     assert max(counts) == 1
     assert usage == {"model_calls": 7, "total_tokens": 99}
@@ -156,7 +156,7 @@ async def test_an_update_of_a_thousand_nodes_touches_only_what_has_changed(
 ) -> None:
     picture = grown(SIZE)
     begin = len(picture["frames"]) - UPDATES
-    await waiting.page.evaluate(POST, told(picture, begin))
+    await waiting.page.evaluate(POST, beginning(picture, begin))
     await settled(waiting.page, begin)
     if unfolded:
         await waiting.page.click("[data-does=unfold]")
@@ -164,29 +164,29 @@ async def test_an_update_of_a_thousand_nodes_touches_only_what_has_changed(
     session = await waiting.page.context.new_cdp_session(waiting.page)
     await session.send("Performance.enable")
     before, counts = await seconds(session), []
-    for place, update in enumerate(news(picture, begin), begin + 1):
+    for number, update in enumerate(news(picture, begin), begin + 1):
         await waiting.page.evaluate("() => touched.clear()")
         await waiting.page.evaluate(POST, update)
-        await settled(waiting.page, place)
+        await settled(waiting.page, number)
         counts.append(await waiting.page.evaluate("() => touched.size"))
     spent = {name: (now - before[name]) / UPDATES for name, now in (await seconds(session)).items()}
-    milliseconds = {name: round(1000 * one, 1) for name, one in spent.items()}
+    milliseconds = {name: round(1000 * value, 1) for name, value in spent.items()}
     logging.getLogger(__name__).info("%d nodes, elements touched: %s, ms: %s", SIZE, sorted(counts), milliseconds)
     assert sorted(counts)[len(counts) // 2] <= most
 
 
 @pytest.mark.thorough
 async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting: Shown) -> None:
-    picture = grown(200)
+    picture = grown(80)
     frames = len(picture["frames"])
-    await waiting.page.evaluate(POST, told(picture, 3))
-    for place, update in enumerate(news(picture, 3), 4):
+    await waiting.page.evaluate(POST, beginning(picture, 3))
+    for number, update in enumerate(news(picture, 3), 4):
         await waiting.page.evaluate(POST, update)
-        await settled(waiting.page, place)
+        await settled(waiting.page, number)
     await waiting.press("u", "0")
     by_and_by = await waiting.page.evaluate(DRAWN)
     await waiting.page.reload()
-    await waiting.page.evaluate(POST, told(picture, frames))
+    await waiting.page.evaluate(POST, beginning(picture, frames))
     await settled(waiting.page, frames)
     await waiting.press("u", "0")
     whole = await waiting.page.evaluate(DRAWN)
@@ -196,12 +196,12 @@ async def test_a_tree_that_has_grown_looks_like_one_that_is_drawn_whole(waiting:
 @pytest.mark.thorough
 async def test_what_is_open_in_the_panel_stays_open_while_the_tree_grows(waiting: Shown) -> None:
     picture = grown(60)
-    await waiting.page.evaluate(POST, told(picture, 5))
+    await waiting.page.evaluate(POST, beginning(picture, 5))
     await settled(waiting.page, 5)
     await waiting.page.click("[data-block=Run] summary")
-    for place, update in enumerate(news(picture, 5), 6):
+    for number, update in enumerate(news(picture, 5), 6):
         await waiting.page.evaluate(POST, update)
-        await settled(waiting.page, place)
+        await settled(waiting.page, number)
     assert await waiting.page.get_attribute("[data-block=Run]", "open") is not None
     assert await waiting.page.evaluate("() => document.activeElement.textContent") == "The whole run"
     assert await waiting.figure("N") == str(picture["frames"][-1]["stats"]["0"]["visits"])
@@ -211,7 +211,7 @@ async def test_what_is_open_in_the_panel_stays_open_while_the_tree_grows(waiting
 async def test_changes_of_a_tree_that_was_not_told_yet_are_waited_out(waiting: Shown) -> None:
     picture = grown(20)
     await waiting.page.evaluate(POST, next(news(picture, 2)))
-    await waiting.page.evaluate(POST, told(picture, 3))
+    await waiting.page.evaluate(POST, beginning(picture, 3))
     await settled(waiting.page, 3)
 
 
@@ -220,10 +220,10 @@ def until(picture: TownPicture, step: int) -> dict[str, Any]:
     whole: dict[str, Any] = {**picture}
 
     def past(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [one for one in rows if one["step"] <= step]
+        return [row for row in rows if row["step"] <= step]
 
     kept = {name: past(whole[name]) for name in ("day", "conversations", "retrievals")}
-    agents = [{**one, "memories": past(one["memories"])} for one in whole["agents"]]
+    agents = [{**agent, "memories": past(agent["memories"])} for agent in whole["agents"]]
     return {**whole, **kept, "agents": agents, "spread": [] if step < 2 else whole["spread"]}
 
 

@@ -47,7 +47,7 @@ def show_items(window: Page, tmp_path: Path) -> ShowItems:
 async def test_an_item_shows_its_counts_its_history_and_what_it_contradicts(show_items: ShowItems) -> None:
     shown = await show_items([CONTESTED, REFINED])
     await expect(shown.page.locator("#facts")).to_have_text("2 items, 1 of them contested")
-    first, second = (shown.page.locator("details").nth(place) for place in range(2))
+    first, second = (shown.page.locator("details").nth(index) for index in range(2))
     counts = "active · from a success of 1970-01-01 · drawn 3 times · shown in 2 solved and 1 failed run"
     await expect(second.locator("small")).to_have_text(counts)
     await first.locator("summary").click()

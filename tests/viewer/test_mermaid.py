@@ -3,7 +3,7 @@
 import pytest
 
 from reflective_agents.viewer.mermaid import escaped, mermaid, short
-from tests.viewer.pictures import said, small
+from tests.viewer.pictures import filled_with, small
 
 
 def test_tree_as_a_flowchart() -> None:
@@ -29,7 +29,7 @@ def test_tree_as_a_flowchart() -> None:
     "text", ['"]; click n0 "javascript:x"', "<b>x</b>", "a\nend\n%% b", "`x`", "#quot;", "\u202e\x00"]
 )
 def test_text_cannot_leave_its_label(text: str) -> None:
-    lines = mermaid(said(text)).splitlines()
+    lines = mermaid(filled_with(text)).splitlines()
     labels = [line for line in lines if "<br/>" in line]
     assert len(labels) == 2
     for line in labels:

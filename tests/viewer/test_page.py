@@ -11,7 +11,7 @@ from reflective_agents.viewer.page import page as html_of
 from reflective_agents.viewer.picture import complete
 from tests.viewer.conftest import Show
 from tests.viewer.pictures import figures as figure_of
-from tests.viewer.pictures import grown, node, said, small
+from tests.viewer.pictures import filled_with, grown, node, small
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -71,7 +71,7 @@ async def test_policy_forbids_everything_else(show: Show) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show: Show, text: str) -> None:
-    shown = await show(said(text))
+    shown = await show(filled_with(text))
     count = "names => names.map(name => document.getElementsByTagName(name).length)"
     assert await shown.page.evaluate(count, ["script", "style", "img", "iframe", "a", "base"]) == [3, 1, 0, 0, 0, 0]
     assert await shown.page.evaluate("() => window.hacked ?? null") is None
@@ -82,7 +82,7 @@ async def test_text_stays_text(show: Show, text: str) -> None:
 
 
 async def test_search_results_are_set_as_a_list_of_texts(show: Show) -> None:
-    shown = await show(said(RESULTS))
+    shown = await show(filled_with(RESULTS))
     assert await shown.page.inner_text("[data-block=Critique] li") == (
         "<b>x</b>\njavascript:alert(1)\n\n<img src=x onerror=alert(1)>"
     )
@@ -123,8 +123,8 @@ async def test_panel_has_the_figures_of_each_frame(show: Show) -> None:
     shown = await show(picture)
     key, parent = picture["path"][-2:][::-1]
     await shown.press("{")
-    for place in range(len(picture["frames"])):
-        known = figures(picture, place)
+    for index in range(len(picture["frames"])):
+        known = figures(picture, index)
         if key in known:
             await shown.click(key)
             assert await shown.figure("N") == str(known[key]["visits"])
@@ -257,8 +257,8 @@ async def test_assistive_technology_is_told_of_the_tree(show: Show) -> None:
     tree = shown.page.get_by_role("tree", name="Search tree")
     assert await tree.get_by_role("treeitem").count() == 4
     item = tree.get_by_role("treeitem", name="0.0.0: answer, Q 1.00, 1 visit, solved, on the chosen path, closed.")
-    told = {name: await item.get_attribute(f"aria-{name}") for name in ("level", "setsize", "posinset", "selected")}
-    assert told == {"level": "3", "setsize": "1", "posinset": "1", "selected": "true"}
+    labels = {name: await item.get_attribute(f"aria-{name}") for name in ("level", "setsize", "posinset", "selected")}
+    assert labels == {"level": "3", "setsize": "1", "posinset": "1", "selected": "true"}
     assert await tree.get_by_role("treeitem", name="0.0: action").get_attribute("aria-expanded") == "true"
     unnamed = "all => all.filter(one => !(one.textContent.trim() || one.ariaLabel)).length"
     assert await shown.page.eval_on_selector_all("button, input", unnamed) == 0
@@ -427,7 +427,7 @@ async def test_narrow_window_has_everything(show: Show) -> None:
 @pytest.mark.thorough
 async def test_nodes_need_only_their_place(show: Show) -> None:
     whole = small()
-    bare = {key: node(key, told["kind"]) for key, told in whole["nodes"].items()}
+    bare = {key: node(key, own["kind"]) for key, own in whole["nodes"].items()}
     shown = await show(complete({"nodes": bare}))
     await shown.page.focus("#tree")
     await shown.press("[", "]", "u", "f", "End", "Home", "ArrowRight")

@@ -53,26 +53,26 @@ async def test_planned_steps_are_worth_what_the_search_goes_by(aggregate: Any) -
     context = RapContext(model="offline", search="local", aggregate=aggregate)
     out = await rap.graph.ainvoke({"messages": [("user", "Why is reflection useful in AI?")]}, context=context)
     drawn = picture(out, "rap", context.exploration_weight, context.aggregate)
-    told = known(drawn)
-    assert told == kept(out)
-    assert {own["visits"] for own in told.values()} >= {0, 1, 2}
-    assert known(picture({**out, "log": []}, "rap")) == told
+    shown = known(drawn)
+    assert shown == kept(out)
+    assert {own["visits"] for own in shown.values()} >= {0, 1, 2}
+    assert known(picture({**out, "log": []}, "rap")) == shown
     search = rap.algorithm(context)
-    assert {key: value(own, aggregate) for key, own in told.items()} == {
+    assert {key: value(own, aggregate) for key, own in shown.items()} == {
         key: search.q_value(own) for key, own in out["stats"].items()
     }
-    for key, above in ((key, drawn["nodes"][key]["parent_id"]) for key in told):
+    for key, above in ((key, drawn["nodes"][key]["parent_id"]) for key in shown):
         if above:
             expected = search.bound(out["stats"][key], out["stats"][above]["visits"])
-            assert uct(told[key], told[above], context.exploration_weight, aggregate) == pytest.approx(expected)
+            assert uct(shown[key], shown[above], context.exploration_weight, aggregate) == pytest.approx(expected)
 
 
 def test_messages_become_plain_data() -> None:
     call = {"name": "search", "args": {"query": "moon", "limit": 3}, "id": "1"}
     messages = [AIMessage("Look.", tool_calls=[call]), ToolMessage("Found.", tool_call_id="1")]
-    told = {**node("0"), "messages": messages, "critique": "", "score": None, "solved": False}
+    nodes = {**node("0"), "messages": messages, "critique": "", "score": None, "solved": False}
     stats = {"0": figures(0, 0.0)}
-    drawn: Any = picture({"tree": {"0": told}, "stats": stats, "messages": [HumanMessage("Why?")]}, "lats")
+    drawn: Any = picture({"tree": {"0": nodes}, "stats": stats, "messages": [HumanMessage("Why?")]}, "lats")
     root = drawn["nodes"]["0"]
     assert (root["action"], root["observation"]) == ("search(moon, 3)", "Found.")
     assert root["messages"] == [
@@ -83,23 +83,23 @@ def test_messages_become_plain_data() -> None:
 
 
 def test_unfinished_search_has_the_best_node_so_far() -> None:
-    told = {key: {**node(key), "messages": [], "score": score} for key, score in (("0", 0.9), ("0.0", 0.2))}
-    told["0.1"] = {**node("0.1", "answer"), "messages": [AIMessage("It is.")], "score": 0.1}
-    stats = {key: figures(1, 0.1) for key in told}
-    values = {"tree": told, "stats": stats, "messages": [HumanMessage("Why?")]}
+    nodes = {key: {**node(key), "messages": [], "score": score} for key, score in (("0", 0.9), ("0.0", 0.2))}
+    nodes["0.1"] = {**node("0.1", "answer"), "messages": [AIMessage("It is.")], "score": 0.1}
+    stats = {key: figures(1, 0.1) for key in nodes}
+    values = {"tree": nodes, "stats": stats, "messages": [HumanMessage("Why?")]}
     assert picture(values, "lats")["path"] == ["0", "0.1"]
     assert picture({**values, "best": "0.0"}, "lats")["path"] == ["0", "0.0"]
 
 
 def test_history_is_that_of_the_log() -> None:
-    told = {key: {**node(key), "messages": []} for key in ("0", "0.0", "0.1")}
+    nodes = {key: {**node(key), "messages": []} for key in ("0", "0.0", "0.1")}
     stats = {"0": figures(2, 0.9), "0.0": figures(1, 0.4, closed=True), "0.1": figures(1, 0.5, closed=True)}
     first = {"kind": "start", "node": None, "added": ["0"], "stats": {"0": [0, 0.0]}, "calls": 0, "tokens": 0}
     second = {"kind": "expand", "node": "0", "added": ["0.0"], "stats": {"0": [1, 0.4], "0.0": [1, 0.4]}}
     third = {"kind": "expand", "node": "0", "added": ["0.1"], "stats": {"0": [2, 0.9], "0.1": [1, 0.5]}}
     costs = {"calls": 2, "tokens": 300}
     values = {
-        "tree": told,
+        "tree": nodes,
         "stats": stats,
         "log": [first, {**second, **costs, "merged": 1}, {**third, **costs, "pruned": ["0.0"]}],
         "lessons": [
@@ -117,9 +117,9 @@ def test_history_is_that_of_the_log() -> None:
 
 
 def test_tree_without_a_log_has_its_last_moment() -> None:
-    told = {key: {**node(key), "messages": []} for key in ("0", "0.0")}
+    nodes = {key: {**node(key), "messages": []} for key in ("0", "0.0")}
     stats = {"0": figures(1, 0.4), "0.0": figures(1, 0.4, closed=True)}
-    (frame,) = picture({"tree": told, "stats": stats}, "lats")["frames"]
+    (frame,) = picture({"tree": nodes, "stats": stats}, "lats")["frames"]
     assert (frame["event"], frame["added"], frame["stats"]) == ("end", ["0", "0.0"], stats)
 
 
@@ -140,9 +140,9 @@ def test_what_is_no_tree_is_refused(ids: list[str]) -> None:
 def test_uct_is_that_of_the_search() -> None:
     search: Any = importlib.import_module("reflective_agents.tree_search.algorithms.mcts")
     drawn = grown(40)
-    for key, told in drawn["nodes"].items():
-        if told["parent_id"]:
-            own, parent = known(drawn)[key], known(drawn)[told["parent_id"]]
+    for key, fields in drawn["nodes"].items():
+        if fields["parent_id"]:
+            own, parent = known(drawn)[key], known(drawn)[fields["parent_id"]]
             assert uct(own, parent, 0.7) == search.uct(own, parent["visits"], 0.7)
 
 

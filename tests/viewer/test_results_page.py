@@ -77,7 +77,7 @@ def show_results(window: Page, tmp_path: Path) -> ShowResults:
         shown: ResultsPicture, transcripts: Transcripts | None = None, width: int = 1280, part: str = ""
     ) -> Shown:
         left, shown = transcripts or {}, deepcopy(shown)  # the page notes in it where the transcripts are
-        cells = [(one["cells"][0], left[one["id"]]) for one in shown["tasks"] if one["id"] in left]
+        cells = [(row["cells"][0], left[row["id"]]) for row in shown["tasks"] if row["id"] in left]
         text = results_page(shown, [(first, made) for first, made in cells if first])
         file = tmp_path / "results.html"
         await asyncio.to_thread(file.write_text, text, "utf-8", "replace")
@@ -127,9 +127,9 @@ async def test_search_and_filter(show_results: ShowResults) -> None:
 
 
 async def test_a_task_is_read_in_the_panel_and_by_its_address(show_results: ShowResults) -> None:
-    said = {"type": "ai", "content": "It is so.", "tool_calls": [{"name": "look", "args": {"at": "it"}}]}
+    message = {"type": "ai", "content": "It is so.", "tool_calls": [{"name": "look", "args": {"at": "it"}}]}
     trials = [{"trial": 1, "answer": "y", "solved": False, "reward": 0.25}]
-    left = left_behind("b", messages=[said], trials=trials, reflections=["Look twice."], shown={"drafts": ["one"]})
+    left = left_behind("b", messages=[message], trials=trials, reflections=["Look twice."], shown={"drafts": ["one"]})
     shown = await show_results(picture(FOUR), {"b": left}, part="#task=b")
     panel = shown.page.locator("#panel")
     assert await panel.locator("h2").inner_text() == "b"
@@ -220,10 +220,12 @@ async def test_runs_side_by_side_begin_where_they_differ(show_results: ShowResul
 @pytest.mark.matrix
 @pytest.mark.parametrize("text", [MARKUP, UNSEEN, "__proto__"], ids=["markup", "unseen", "prototype"])
 async def test_text_stays_text(show_results: ShowResults, text: str) -> None:
-    one = task(text or "x", cell(False, answer=text, reason=text, error=text), question=text)
-    said = {"type": "ai", "content": text, "tool_calls": [{"name": text, "args": {text: text}}]}
-    left = left_behind(text, messages=[said], reflections=[text], trials=[{"answer": text}], shown={"drafts": [text]})
-    shown = await show_results({**picture([one], [text]), "title": text, "settings": [(text, text)]}, {text: left})
+    hostile = task(text or "x", cell(False, answer=text, reason=text, error=text), question=text)
+    message = {"type": "ai", "content": text, "tool_calls": [{"name": text, "args": {text: text}}]}
+    left = left_behind(
+        text, messages=[message], reflections=[text], trials=[{"answer": text}], shown={"drafts": [text]}
+    )
+    shown = await show_results({**picture([hostile], [text]), "title": text, "settings": [(text, text)]}, {text: left})
     count = "names => names.map(name => document.getElementsByTagName(name).length)"
     assert await shown.page.evaluate(count, ["style", "img", "iframe", "a", "base"]) == [1, 0, 0, 0, 0]
     assert await shown.page.evaluate("() => window.hacked ?? null") is None

@@ -151,8 +151,8 @@ async def test_text_can_be_read_on_every_place(show_day: ShowDay, scheme: str) -
     picture = day()
     picture["places"] = [f"Place {number}" for number in range(8)]
     picture["day"] = [
-        {"step": 1, "time": "07:00", "agent": "Anna", "place": place, "doing": "waits", "talk": 0}
-        for place in picture["places"]
+        {"step": 1, "time": "07:00", "agent": "Anna", "place": where, "doing": "waits", "talk": 0}
+        for where in picture["places"]
     ]
     shown = await show_day(picture, color_scheme=scheme)
     contrasts = await shown.page.evaluate(script)

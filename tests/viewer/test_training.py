@@ -31,8 +31,8 @@ def revised(**changes: Any) -> Picture:
         node("0.0.0.2", "answer", messages=[ai("Bad.")], score=0.9, reward=0.0),
         node("0.1", messages=[ai("Idle.")]),
     ]
-    told: dict[str, Any] = {"question": "Why?", "nodes": {one["id"]: one for one in nodes}}
-    return complete({**told, "path": ["0", "0.0", "0.0.0", "0.0.0.0"], **changes})
+    picture: dict[str, Any] = {"question": "Why?", "nodes": {own["id"]: own for own in nodes}}
+    return complete({**picture, "path": ["0", "0.0", "0.0.0", "0.0.0.0"], **changes})
 
 
 SEARCHED = [
@@ -95,8 +95,8 @@ def test_calls_without_ids_are_answered_in_their_order() -> None:
     ]
     nodes = {"0": node("0", "answer", messages=messages, solved=True)}
     (example,) = examples(complete({"nodes": nodes, "path": ["0"]}))
-    _, asked, *answered = example["messages"]
-    assert [turn["tool_call_id"] for turn in answered] == [call["id"] for call in asked["tool_calls"]]
+    _, question, *answered = example["messages"]
+    assert [turn["tool_call_id"] for turn in answered] == [call["id"] for call in question["tool_calls"]]
     assert len({turn["tool_call_id"] for turn in answered}) == 2
 
 

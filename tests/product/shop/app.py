@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
 from reflective_agents.state.answer_schema import parsed
@@ -15,14 +14,10 @@ from shop.agents import Customer, Opinion, advisor, desk, explorer
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Open the database, if there is one."""
-    if url := os.environ.get("SHOP_DATABASE"):
-        async with AsyncPostgresSaver.from_conn_string(url) as saver:
-            await saver.setup()
-            app.state.desk, app.state.explorer = desk(saver), explorer(saver)
-            yield
-    else:
-        app.state.desk, app.state.explorer = desk(InMemorySaver()), explorer(InMemorySaver())
+    """Open the database."""
+    async with AsyncPostgresSaver.from_conn_string(os.environ["SHOP_DATABASE"]) as saver:
+        await saver.setup()
+        app.state.desk, app.state.explorer = desk(saver), explorer(saver)
         yield
 
 
@@ -33,11 +28,11 @@ def on(thread: str) -> Any:
     return {"configurable": {"thread_id": thread}}
 
 
-def asked(question: str) -> Any:
+def request(question: str) -> Any:
     return {"messages": [("user", question)]}
 
 
-def told(result: Any) -> dict[str, Any]:
+def reply(result: Any) -> dict[str, Any]:
     strategies = [message.response_metadata.get("strategy") for message in result["messages"]]
     return {"text": result["messages"][-1].text, "by": [name for name in strategies if name]}
 
@@ -45,25 +40,25 @@ def told(result: Any) -> dict[str, Any]:
 @app.post("/desk/{thread}")
 def ask_desk(thread: str, question: str) -> dict[str, Any]:
     """Ask the help desk, in a thread of the server's."""
-    return told(app.state.desk.invoke(asked(question), on(thread), context=Customer("acme")))
+    return reply(app.state.desk.invoke(request(question), on(thread), context=Customer("acme")))
 
 
 @app.post("/desk/{thread}/now")
 async def ask_desk_at_once(thread: str, question: str) -> dict[str, Any]:
     """Ask the help desk, on the server's event loop."""
-    return told(await app.state.desk.ainvoke(asked(question), on(thread), context=Customer("acme")))
+    return reply(await app.state.desk.ainvoke(request(question), on(thread), context=Customer("acme")))
 
 
 @app.post("/explore/{thread}")
 async def explore(thread: str, question: str) -> dict[str, Any]:
     """Ask the deep agent."""
-    return told(await app.state.explorer.ainvoke(asked(question), on(thread), context=Customer("acme")))
+    return reply(await app.state.explorer.ainvoke(request(question), on(thread), context=Customer("acme")))
 
 
 @app.post("/opinion")
 def opinion(question: str) -> dict[str, Any]:
     """Ask for an answer in the product's own form."""
-    result: Any = advisor.invoke(asked(question))
+    result: Any = advisor.invoke(request(question))
     return {"stars": parsed(result, Opinion).stars, "status": result["outcome"]["status"]}
 
 

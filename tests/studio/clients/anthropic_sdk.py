@@ -27,8 +27,8 @@ results = [
     {"type": "tool_result", "tool_use_id": block.id, "content": f"20 degrees in {block.input['city']}"}
     for block in first.content
 ]
-asked = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in first.content]}
-second = create("react", ASK, asked, {"role": "user", "content": results}, tools=[WEATHER])
+calls = {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in first.content]}
+second = create("react", ASK, calls, {"role": "user", "content": results}, tools=[WEATHER])
 source = {"type": "text", "media_type": "text/plain", "data": "Trams are blue."}
 document = {"type": "document", "title": "Trams", "source": source}
 shown = {"role": "user", "content": [document, {"type": "text", "text": "Which colour?"}]}
