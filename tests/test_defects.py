@@ -1,17 +1,14 @@
 """Defects that once went unnoticed: each is put into a copy of the project, and tests of `make test` have to fail."""
 
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.support.forking import RunModule, forking
 from tests.test_contributing import COPIED, ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.thorough]
@@ -185,28 +182,7 @@ DEFECTS = {
 }
 
 
-# The libraries are imported once, for all defects; the project's own modules by each run, with its defect.
-FORKING = """
-import json, os, sys
-
-import pytest, pytest_asyncio, xdist
-import tests.conftest, tests.strategies
-
-for name in [*sys.modules]:
-    if name.partition(".")[0] in ("bench", "reflective_agents", "tests"):
-        del sys.modules[name]
-sys.dont_write_bytecode = True  # a defect of the same length and second would be taken for what is sound
-
-for line in sys.stdin:
-    if not (child := os.fork()):
-        shown = os.open("shown.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(shown, 1)
-        os.dup2(shown, 2)
-        code = pytest.main(json.loads(line))
-        sys.stdout.flush()
-        os._exit(code)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
+# Of the plugins of pytest, which the libraries bring along.
 IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 
 
@@ -222,35 +198,23 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run_tests(project: Path) -> Iterator[Callable[[str], tuple[int, str]]]:
-    """Return what runs tests in the copy, and returns pytest's exit code and what it has shown."""
-    environment = {**os.environ, "PYTHONPATH": str(project)}
-    environment.pop("PYTEST_ADDOPTS", None)
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", FORKING], cwd=project, env=environment, text=True, **pipes) as forking:
-        assert forking.stdin
-        assert forking.stdout
-
-        def run(tests: str) -> tuple[int, str]:
-            arguments = ["-qx", "-p", "no:cacheprovider", "-W", IMPORTED, "-m", "not thorough", tests]
-            print(json.dumps(arguments), file=forking.stdin, flush=True)
-            code = int(forking.stdout.readline())
-            return code, (project / "shown.txt").read_text()
-
+def run_module(project: Path) -> Iterator[RunModule]:
+    """Return what runs a module of the copy, whose own modules are imported with the defect."""
+    with forking(project, "bench", "reflective_agents", "tests") as run:
         yield run
-        forking.stdin.close()
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_defect_is_noticed(name: str, project: Path, run_tests: Callable[[str], tuple[int, str]]) -> None:
+def test_a_defect_is_noticed(name: str, project: Path, run_module: RunModule) -> None:
     defect = DEFECTS[name]
     file = project / defect.file
     sound = file.read_text()
     assert sound.count(defect.line) == 1
     file.write_text(sound.replace(defect.line, defect.becomes))
     try:
-        code, shown = run_tests(defect.tests)
+        options = ["-qx", "-p", "no:cacheprovider", "-W", IMPORTED, "-m", "not thorough"]
+        ran = run_module("pytest", *options, defect.tests)
     finally:
         file.write_text(sound)
-    assert code == pytest.ExitCode.TESTS_FAILED, shown
-    assert re.search("AssertionError|DID NOT RAISE|ModelFailed", shown), shown
+    assert ran.returncode == pytest.ExitCode.TESTS_FAILED, ran.stdout + ran.stderr
+    assert re.search("AssertionError|DID NOT RAISE|ModelFailed", ran.stdout), ran.stdout
