@@ -20,7 +20,7 @@ from threading import Timer
 from typing import NamedTuple
 
 from bench.options import parser_of
-from bench.peers.environments import folder, prepare, version
+from bench.peers.environments import prepare, version
 from bench.peers.lines.script import QUESTIONS, reply
 from bench.peers.lines.tasks import TASKS
 from bench.peers.measure import ROOT, last_line
