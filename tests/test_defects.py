@@ -80,6 +80,27 @@ DEFECTS = {
         "self._context.max_model_calls - self",
         "tests/nodes/asking/test_answer_form.py",
     ),
+    "meter: a call that a cache has answered counts": Defect(
+        PACKAGE + "models/meter.py",
+        'self._usage["model_calls"] -= 1 - reservation.calls',
+        "pass",
+        "tests/models/test_usage.py",
+    ),
+    "meter: it counts for a part of the run": Defect(
+        PACKAGE + "models/meter.py", "bill.calls -= 1 - reservation.calls", "pass", "tests/models/test_usage.py"
+    ),
+    "tree search: a judge is shown the lessons of earlier runs": Defect(
+        PACKAGE + "tree_search/candidates.py",
+        ' for lesson in lessons if not lesson.get("earlier")]',
+        " for lesson in lessons]",
+        "tests/nodes/remembering/test_experience.py",
+    ),
+    "critic: it is shown the lessons of earlier runs": Defect(
+        "nodes/asking/critics.py",
+        "request=request_text(conversation),\n        draft",
+        'request="\\n".join(message.text for message in conversation),\n        draft',
+        "tests/nodes/remembering/test_experience.py",
+    ),
     "prices: a step that was not passed counts": Defect(
         PACKAGE + "models/prices.py", "input_tokens > tier.start", "True", "tests/models/test_prices.py"
     ),
