@@ -214,7 +214,7 @@ async def measure(number: int, long: float, *, quick: bool) -> bool:
         async with Site(folder, model_server).open() as site:
             first: dict[str, Callable[[], Awaitable[None]]] = {"none": partial(asyncio.sleep, 0)}
             for what, proxy in (("Postgres", site.postgres), ("Redis", site.redis), ("the models", site.model)):
-                for seconds in (5.0,) if quick else (5.0, long):
+                for seconds in (1.0,) if quick else (5.0, long):
                     first[f"one process cut off from {what}, {seconds:.0f} s"] = partial(proxy.cut, seconds)
             if not quick:
                 first |= {
@@ -236,7 +236,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=60, help="runs under way at each fault")
     parser.add_argument("--long", type=float, default=120, help="seconds of the longer cut")
     options = parser.parse_args()
-    number = 6 if options.quick else options.runs
+    number = 2 if options.quick else options.runs
     return 0 if asyncio.run(measure(number, options.long, quick=options.quick)) else MISSED
 
 

@@ -261,13 +261,14 @@ def grown(rounds: Sequence[Held]) -> list[str]:
     return found
 
 
-async def mixed(server: Server, minutes: int, seconds: float, clients: int) -> list[str]:
+async def mixed(server: Server, minutes: int, seconds: float, settled: float, clients: int) -> list[str]:
     """Send traffic for so many rounds, print a row after each, and return what is wrong or has grown.
 
     Args:
         server: The server.
         minutes: The rounds, at least 3.
         seconds: How long clients begin new things in a round.
+        settled: Seconds from the end of the last run of a round until what is held is counted.
         clients: How many there are.
     """
     wrong, rounds = Counter[str](), list[Held]()
@@ -287,7 +288,7 @@ async def mixed(server: Server, minutes: int, seconds: float, clients: int) -> l
                 done, wrong = done + client.done, wrong + client.wrong
             if not await all_ended(http):
                 wrong["runs that have not ended"] += 1
-            await asyncio.sleep(SETTLED)
+            await asyncio.sleep(settled)
             rounds.append(await held(server, http))
             memory, *counts = rounds[-1]
             cells = (minute, done.total(), wrong.total(), f"{memory:.0f}", *counts)
@@ -302,7 +303,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=30, help="rounds of a minute of traffic, at least 3")
     parser.add_argument("--clients", type=int, default=CLIENTS, help="how many ask at the same time")
     options = parser.parse_args()
-    seconds = 5.0 if options.quick else 60.0
+    seconds, settled = (1.0, 0.0) if options.quick else (60.0, SETTLED)
     with TemporaryDirectory() as folder, serving(LATENCY), ExitStack() as stack:
         os.environ |= {"REFLECT_SERVE_DIR": folder, "MODEL": "openai:test", "XDG_RUNTIME_DIR": folder}
         os.environ |= {"DATABASE_URL": stack.enter_context(postgres()), "REDIS_URL": stack.enter_context(redis())}
@@ -310,7 +311,7 @@ def main() -> int:
         stack.callback(server.end)
         server.wait_until_ready()
         minutes = 3 if options.quick else max(options.minutes, 3)
-        found = asyncio.run(mixed(server, minutes, seconds, options.clients))
+        found = asyncio.run(mixed(server, minutes, seconds, settled, options.clients))
     if options.quick:
         found = [each for each in found if not each.startswith("grown")]  # of so few runs it would mean nothing
     for each in found:

@@ -52,8 +52,9 @@ settings.register_profile("few", max_examples=8, deadline=None)
 settings.register_profile("many", max_examples=50, deadline=None)
 
 SHARED_SERVERS = ("tests/studio/", "tests/aegra/", "tests/persistence/", "tests/viewer/")
-SHARED_COPIES = ("tests/test_contributing.py", "tests/test_product.py")
-FIRST = (*SHARED_SERVERS, *SHARED_COPIES, "tests/replays/", "tests/notebooks/")
+SHARED_COPIES = ("tests/test_contributing.py", "tests/test_product.py", "tests/bench/test_provider_packages.py")
+LONG = ("tests/test_platforms.py", "tests/evals/test_workers.py", "tests/test_scripts.py")
+FIRST = (*SHARED_SERVERS, *SHARED_COPIES, *LONG, "tests/replays/", "tests/notebooks/")
 """What takes longest begins first, so that no worker is left with it in the end."""
 
 

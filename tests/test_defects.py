@@ -2,12 +2,14 @@
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.test_contributing import COPIED, ROOT, run_in
+from tests.support.forking import RunModule, forking
+from tests.test_contributing import COPIED, ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.thorough]
 
@@ -77,6 +79,27 @@ DEFECTS = {
         "self._context.max_model_calls - self._reserved_calls - self",
         "self._context.max_model_calls - self",
         "tests/nodes/asking/test_answer_form.py",
+    ),
+    "meter: a call that a cache has answered counts": Defect(
+        PACKAGE + "models/meter.py",
+        'self._usage["model_calls"] -= 1 - reservation.calls',
+        "pass",
+        "tests/models/test_usage.py",
+    ),
+    "meter: it counts for a part of the run": Defect(
+        PACKAGE + "models/meter.py", "bill.calls -= 1 - reservation.calls", "pass", "tests/models/test_usage.py"
+    ),
+    "tree search: a judge is shown the lessons of earlier runs": Defect(
+        PACKAGE + "tree_search/candidates.py",
+        ' for lesson in lessons if not lesson.get("earlier")]',
+        " for lesson in lessons]",
+        "tests/nodes/remembering/test_experience.py",
+    ),
+    "critic: it is shown the lessons of earlier runs": Defect(
+        "nodes/asking/critics.py",
+        "request=request_text(conversation),\n        draft",
+        'request="\\n".join(message.text for message in conversation),\n        draft',
+        "tests/nodes/remembering/test_experience.py",
     ),
     "prices: a step that was not passed counts": Defect(
         PACKAGE + "models/prices.py", "input_tokens > tier.start", "True", "tests/models/test_prices.py"
@@ -180,6 +203,10 @@ DEFECTS = {
 }
 
 
+# Of the plugins of pytest, which the libraries bring along.
+IMPORTED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the project."""
@@ -191,15 +218,23 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+@pytest.fixture(scope="module")
+def run_module(project: Path) -> Iterator[RunModule]:
+    """Return what runs a module of the copy, whose own modules are imported with the defect."""
+    with forking(project, "bench", "reflective_agents", "tests") as run:
+        yield run
+
+
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_defect_is_noticed(name: str, project: Path) -> None:
+def test_a_defect_is_noticed(name: str, project: Path, run_module: RunModule) -> None:
     defect = DEFECTS[name]
     file = project / defect.file
     sound = file.read_text()
     assert sound.count(defect.line) == 1
     file.write_text(sound.replace(defect.line, defect.becomes))
     try:
-        ran = run_in(project, "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not thorough", defect.tests)
+        options = ["-qx", "-p", "no:cacheprovider", "-W", IMPORTED, "-m", "not thorough"]
+        ran = run_module("pytest", *options, defect.tests)
     finally:
         file.write_text(sound)
     assert ran.returncode == pytest.ExitCode.TESTS_FAILED, ran.stdout + ran.stderr

@@ -1,8 +1,6 @@
 """Every script of `bench` runs: each in its quick form, on the way that its figures are made."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 from bench.game24.its_hub import PEER
 from bench.peers.environments import folder
 from bench.smollm import INSTALL, weights
+from tests.support.forking import RunModule, forking
 from tests.support.needs import SERVE_PYTHON
 from tests.test_attack import Refusing
 
@@ -51,15 +50,23 @@ def arguments() -> Iterator[dict[str, list[str]]]:
         yield {"bench.attack": ["--url", server.address]}
 
 
+@pytest.fixture(scope="module")
+def run_module() -> Iterator[RunModule]:
+    """Return what runs a script, without importing all libraries anew."""
+    with forking(ROOT) as run:
+        yield run
+
+
 @pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.wire
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("script", [pytest.param(name, marks=MARKS.get(name, [])) for name in SCRIPTS])
-def test_a_script_runs(script: str, arguments: dict[str, list[str]], request: pytest.FixtureRequest) -> None:
+def test_a_script_runs(
+    script: str, arguments: dict[str, list[str]], run_module: RunModule, request: pytest.FixtureRequest
+) -> None:
     if RECORDED.search(SCRIPTS[script]):
         request.getfixturevalue("recorded")
-    command = [sys.executable, "-m", script, *arguments.get(script, []), "--quick"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = run_module(script, *arguments.get(script, []), "--quick")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -140,7 +140,7 @@ def line(budget: int, own: Won, name: str, best: Won) -> str:
 async def main() -> None:
     """Print a table for each unit."""
     options = parser_of("bench.game24.auto", __doc__).parse_args()
-    games = recorded_games()[: 2 if options.quick else None]
+    games = recorded_games()[: 1 if options.quick else None]
     rows = await fixed(games)
     for unit in LIMITS:
         shown = track(BUDGETS[unit], f"auto, by {unit}", console=Console(stderr=True), transient=True)

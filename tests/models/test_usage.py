@@ -12,7 +12,7 @@ from langchain_core.messages.ai import UsageMetadata
 
 from reflective_agents.models.calls import request
 from reflective_agents.models.costs import tokens_of
-from reflective_agents.models.meter import Meter
+from reflective_agents.models.meter import Meter, billed
 from reflective_agents.models.providers import get_model
 from reflective_agents.models.usage import Tokens, last_reported, reported
 from reflective_agents.models.watched import Watch
@@ -234,6 +234,24 @@ async def test_what_langchains_cache_answers_is_free(serving: OpenAIServer) -> N
     assert limits.usage["model_calls"] == 1
     assert counted(limits.usage) == counted(once.usage)
     assert limits.usage["cost"] == once.usage["cost"] > 0
+
+
+@pytest.mark.wire
+async def test_what_langchains_cache_answers_leaves_the_calls_of_a_run_and_of_its_part_to_others(
+    serving: OpenAIServer,
+) -> None:
+    model, limits = get_model("openai:test"), meter(max_model_calls=2)
+    set_llm_cache(InMemoryCache())
+    try:
+        with billed() as bill:
+            for question in ("Six?", "Six?", "Six?", "Seven?"):
+                await request(model, [HumanMessage(question)], limits)
+            with pytest.raises(LimitReached, match="max_model_calls"):
+                await request(model, [HumanMessage("Eight?")], limits)
+    finally:
+        set_llm_cache(None)
+    assert (len(serving.requests), limits.calls_left) == (2, 0)
+    assert (bill.calls, bill.tokens) == (2, limits.usage["total_tokens"])
 
 
 async def test_all_answers_of_a_users_own_call_are_held() -> None:

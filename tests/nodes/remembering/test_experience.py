@@ -94,6 +94,17 @@ async def test_every_strategy_begins_with_what_applies_and_no_judge_sees_it(stra
     assert len(result["experience"]["shown"]) == 2
 
 
+@pytest.mark.parametrize("name", ["lats", "tree_of_thoughts", "reflection"])
+async def test_who_judges_is_shown_nothing_of_earlier_runs(name: str) -> None:
+    [judged] = [strategy for strategy in STRATEGIES if strategy.name == name]
+    model = learning(judged.solving)
+    await run(judged.graph, judged.make(model=model, experience="e"), await holding(item(1)))
+    judging = [call for call in model.calls if call.schema in JUDGING]
+    assert judging
+    assert [call.schema for call in judging if "Look twice" in call.text] == []
+    assert any("Look twice" in call.text for call in model.calls)
+
+
 @pytest.mark.parametrize("strategy", LEARNING, ids=name_of)
 async def test_what_does_not_apply_and_what_another_name_holds_is_not_shown(strategy: Strategy) -> None:
     store = await holding(item(1))
