@@ -10,9 +10,10 @@ from langchain_core.globals import set_llm_cache
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
+from reflective_agents.models.bills import billed
 from reflective_agents.models.calls import request
 from reflective_agents.models.costs import tokens_of
-from reflective_agents.models.meter import Meter, billed
+from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import get_model
 from reflective_agents.models.usage import Tokens, last_reported, reported
 from reflective_agents.models.watched import Watch
