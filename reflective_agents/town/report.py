@@ -19,9 +19,15 @@ def moments(agents: Sequence[Agent], talks: Sequence[Conversation]) -> list[Mome
         talking |= dict.fromkeys(talk["agents"], talk["talk"])
     rows: list[Moment] = []
     for agent in agents:
-        place, doing = agent.mind["place"], agent.mind["doing"]
-        time, talk_number = clock_of(agent.minute), talking.get(agent.name, 0)
-        rows.append(Moment(step=agent.number, time=time, agent=agent.name, place=place, doing=doing, talk=talk_number))
+        row = Moment(
+            step=agent.number,
+            time=clock_of(agent.minute),
+            agent=agent.name,
+            place=agent.mind["place"],
+            doing=agent.mind["doing"],
+            talk=talking.get(agent.name, 0),
+        )
+        rows.append(row)
     return rows
 
 
