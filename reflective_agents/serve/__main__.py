@@ -67,6 +67,9 @@ async def _serve(host: str, port: int) -> None:
     os.environ["REDIS_BROKER_ENABLED"] = "true"
     # What asks these asks every few seconds.
     os.environ.setdefault("LOG_EXCLUDE_PATHS", "/health,/ready,/metrics")
+    # As many connections as by default, of which more are kept: new ones know no prepared statements.
+    os.environ.setdefault("SQLALCHEMY_POOL_SIZE", "20")
+    os.environ.setdefault("SQLALCHEMY_MAX_OVERFLOW", "10")
     os.environ["AEGRA_CONFIG"] = str(CONFIG)
     import uvicorn
     from aegra_api.utils.setup_logging import setup_logging

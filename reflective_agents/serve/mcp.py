@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from reflective_agents.serve.answering import Answering, identify
 from reflective_agents.serve.bodies import replayed
-from reflective_agents.serve.chat_request import ChatMessage, ChatRequest
+from reflective_agents.serve.chat_parts import ChatMessage
+from reflective_agents.serve.chat_request import ChatRequest
 from reflective_agents.serve.keys import user_of
 from reflective_agents.serve.mcp_tools import Progress, error_of, mcp_server, result_of
 from reflective_agents.serve.policy import policy

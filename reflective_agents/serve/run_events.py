@@ -5,7 +5,6 @@ from typing import Any
 from aegra_api.core.redis_manager import redis_manager
 from aegra_api.services import redis_broker
 from aegra_api.utils import generate_event_id
-from redis import RedisError  # type: ignore[import-not-found,unused-ignore]  # comes with Aegra
 
 
 class Events(redis_broker.RedisRunBroker):  # type: ignore[misc]  # Aegra has no types here
@@ -46,7 +45,7 @@ class EventsOfRuns(redis_broker.RedisBrokerManager):  # type: ignore[misc]
                 pipe.incr(key)
                 pipe.expire(key, redis_broker._REPLAY_TTL_SECONDS)
                 number, _ = await pipe.execute()
-        except RedisError:
+        except redis_broker.RedisError:
             return str(await super().allocate_event_id(run_id))
         return str(generate_event_id(run_id, int(number)))
 

@@ -21,6 +21,7 @@ from reflective_agents.serve.graphs import REPORT
 from reflective_agents.serve.in_process import own_client
 from reflective_agents.serve.pending_tool_calls import PendingToolCall, pending_tool_calls
 from reflective_agents.serve.refusals import NoAnswer, Refused
+from reflective_agents.serve.run_stream import StreamPosition, until_silence
 from reflective_agents.state import errors
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 from reflective_agents.state.settings import settings_of
@@ -148,14 +149,14 @@ class ServerApi:
         Raises:
             Refused: if the server refuses: the thread was deleted meanwhile, for example.
         """
-        position, error, ended, is_whole, status = _StreamPosition(), "", False, False, ""
+        position, error, ended, is_whole, status = StreamPosition(), "", False, False, ""
         report: JsonObject | None = None
         while True:
             try:
                 parts = self._client.runs.join_stream(
                     thread_id, run_id, headers=self._headers, last_event_id=position.last_event_id()
                 )
-                async for part in _until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
+                async for part in until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
                     if position.is_repeat(part):
                         continue
                     if part.event == "custom" and REPORT in part.data:
@@ -293,53 +294,6 @@ class ServerApi:
 
     async def _stop_when_created(self, thread_id: str, creating: asyncio.Future[str]) -> None:
         await self.stop(thread_id, await creating)
-
-
-async def _until_silence(parts: AsyncIterator[T], silence: float) -> AsyncIterator[T]:
-    """Yield the parts of a stream, until it ends or nothing comes for so many seconds.
-
-    A run that was stopped may have told nobody that it is over, and Aegra would wait for that for ever.
-    """
-    while True:
-        try:
-            async with asyncio.timeout(silence):
-                part = await anext(parts)
-        except (StopAsyncIteration, TimeoutError):
-            return
-        yield part
-
-
-class _StreamPosition:
-    """How far a stream has come, by which repeated parts are left out.
-
-    `langgraph dev` queues what happens while it replays the past, and replays that, too, so its stream repeats some
-    parts. Their ids are milliseconds, which several parts may share; no two parts of a run are equal, since events are
-    numbered and pieces of an answer have offsets.
-    """
-
-    def __init__(self) -> None:
-        self._id = "-1"
-        self._newest = 0
-        """The newest millisecond, where ids are milliseconds."""
-        self._parts: list[JsonObject] = []
-        """The data of the parts of that millisecond."""
-
-    def last_event_id(self) -> str:
-        """Return the id after which to resume the stream: all of the newest millisecond is requested again."""
-        return f"{self._newest - 1}-0" if self._newest else self._id
-
-    def is_repeat(self, part: sdk.StreamPart) -> bool:
-        """Record a part, and tell whether it came before."""
-        self._id = part.id or self._id
-        millisecond = self._id.removesuffix("-0")
-        if not millisecond.isdecimal():
-            return False
-        now = int(millisecond)
-        if now < self._newest or (now == self._newest and part.data in self._parts):
-            return True
-        self._parts = [*self._parts, part.data] if now == self._newest else [part.data]
-        self._newest = now
-        return False
 
 
 def _request_slot() -> asyncio.Semaphore:

@@ -27,20 +27,28 @@ _SHOWN = 50
 
 
 def with_call_ids(message: AIMessage) -> AIMessage:
-    """Return the message with an id for each of its tool calls: a missing one is made from the call's position.
+    """Return the message with an id of its own for each of its tool calls.
 
-    Store this message rather than the model's own: a provider refuses a tool message whose id no call has.
+    A missing one is made from the call's position. Some servers give several calls the same, such as the name of the
+    tool: the results could not be told apart, so the later ones get their positions added. Store this message rather
+    than the model's own: a provider refuses a tool message whose id no call has.
     """
     if len(message.tool_calls) > MAX_CALLS + 1:
         message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
-    calls = _numbered(message.tool_calls, 1)
-    # Counted on, so that no id names two calls.
-    invalid = _numbered(message.invalid_tool_calls, len(calls) + 1)
-    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})
+    named = _with_own_ids([*message.tool_calls, *message.invalid_tool_calls])
+    count = len(message.tool_calls)
+    return message.model_copy(update={"tool_calls": named[:count], "invalid_tool_calls": named[count:]})
 
 
-def _numbered(calls: Sequence[ToolCall | InvalidToolCall], first: int) -> list[JsonObject]:
-    return [{**call, "id": call["id"] or f"call_{number}"} for number, call in enumerate(calls, first)]
+def _with_own_ids(calls: Sequence[ToolCall | InvalidToolCall]) -> list[JsonObject]:
+    named, taken = list[JsonObject](), set[str]()
+    for number, call in enumerate(calls, 1):
+        name = call["id"] or f"call_{number}"
+        while name in taken:
+            name = f"{name}_{number}"
+        taken.add(name)
+        named.append({**call, "id": name})
+    return named
 
 
 async def run_tool_calls(

@@ -19,9 +19,10 @@ from reflective_agents.serve.answering import Reply
 from reflective_agents.serve.in_process import CallsItself
 from reflective_agents.serve.policy import Policy
 from reflective_agents.serve.refusals import NoAnswer, Refused
+from reflective_agents.serve.response_form import ResponseForm
 from reflective_agents.serve.response_queries import ListQuery
 from reflective_agents.serve.response_records import MemoryRecords, ResponseRecord
-from reflective_agents.serve.responses import ResponseForm, routes
+from reflective_agents.serve.responses import routes
 from reflective_agents.serve.responses_request import parse, with_answers
 from reflective_agents.serve.run_key import RunKey
 from reflective_agents.serve.runs import CANCELLED

@@ -199,6 +199,20 @@ async def test_missing_ids_are_made_from_the_position() -> None:
     assert with_call_ids(message) == message
 
 
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (["double", "double", "double"], ["double", "double_2", "double_3"]),
+        ([None, "call_1"], ["call_1", "call_1_2"]),
+        (["a_3", "a", "a"], ["a_3", "a", "a_3_3"]),
+    ],
+)
+def test_no_two_calls_have_the_same_id(given: list[str | None], ids: list[str]) -> None:
+    message = with_call_ids(AIMessage("", tool_calls=[call("double", key, number=1) for key in given]))
+    assert [each["id"] for each in message.tool_calls] == ids
+    assert with_call_ids(message) == message
+
+
 async def test_message_without_calls_has_no_answers() -> None:
     assert await answers() == []
 
