@@ -217,7 +217,7 @@ async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strat
 async def test_a_streamed_answer_survives_a_fault(
     strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     result: Result = {}
     async with OpenAIServer(strategy.solving, faults=lambda _, count: fault if count == 0 else None) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -230,14 +230,14 @@ async def test_a_streamed_answer_survives_a_fault(
             if mode == "values":
                 result = part
             else:
-                said[part[0].id] = said.get(part[0].id, "") + part[0].text
+                texts[part[0].id] = texts.get(part[0].id, "") + part[0].text
     assert_kept(result, server)
     if fault == "length" and strategy.votes:  # what was cut off does not vote
         assert result["outcome"]["status"] == "exhausted"
         return
     assert result["outcome"]["status"] == strategy.status
-    assert said[result["messages"][-1].id] == result["answer"]
-    assert list(said.values()).count(result["answer"]) == 1
+    assert texts[result["messages"][-1].id] == result["answer"]
+    assert list(texts.values()).count(result["answer"]) == 1
 
 
 # Searches

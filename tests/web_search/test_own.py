@@ -52,7 +52,7 @@ def broken(query: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("engine", "said"),
+    ("engine", "problem"),
     [
         (broken, "broken failed: ConnectionError: no network"),
         (lambda query: None, "returned NoneType, not a list"),
@@ -60,10 +60,10 @@ def broken(query: str) -> list[str]:
         (lambda query: [], "Nothing was found"),
     ],
 )
-async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], said: str) -> None:
+async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], problem: str) -> None:
     search = make_search(engine, None)
     assert search
-    with pytest.raises(SearchFailed, match=said):
+    with pytest.raises(SearchFailed, match=problem):
         await search("tower")
 
 
