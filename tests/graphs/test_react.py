@@ -456,7 +456,7 @@ async def mcp_tools() -> Sequence[BaseTool]:
 
 
 @pytest.mark.wire
-@pytest.mark.matrix
+@pytest.mark.thorough
 @both_ways
 async def test_tools_of_an_mcp_server(way: str, mcp_tools: Sequence[BaseTool]) -> None:
     native = steps(
