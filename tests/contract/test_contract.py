@@ -28,7 +28,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = pytest.mark.matrix(over="strategy", keep=4)
+pytestmark = pytest.mark.matrix(over="strategy", keep=2)
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 
@@ -438,7 +438,7 @@ async def test_a_strategy_can_be_a_node_of_another_graph(strategy: Strategy) -> 
     assert "[beta]" in again["messages"][-2].text
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @ring(0, 1, 5)
 async def test_one_strategy_can_follow_another_in_one_graph(strategy: Strategy, other: Strategy) -> None:
     models = {each.name: FakeChatModel(reply=each.solving) for each in (strategy, other)}

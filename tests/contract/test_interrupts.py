@@ -68,7 +68,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("streamed", [False, True], ids=["invoked", "streamed"])
 @pytest.mark.parametrize("given", CASES.values(), ids=list(CASES))
 async def test_a_person_can_be_asked(given: dict[str, Any], streamed: bool) -> None:

@@ -30,7 +30,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = [pytest.mark.matrix(over="strategy", keep=4), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.matrix(over="strategy", keep=2), pytest.mark.usefixtures("provider")]
 
 ModelType = type[FakeChatModelWithoutN]
 MODELS: list[ModelType] = [FakeChatModel, FakeChatModelWithoutN]
