@@ -61,7 +61,7 @@ FIRST = (*SHARED_SERVERS, *SHARED_COPIES, *LONG, "tests/replays/", "tests/notebo
 FEW = 8
 """A test on fewer strategies is tried on all of them."""
 
-STEP = 8
+STEP = 16
 """Of so many strategies `make test` tries one, with another one for each test."""
 
 THOROUGH_MODULE = re.compile(r"^pytestmark = [^\n]*\bthorough\b", re.MULTILINE)
@@ -136,8 +136,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
 
 
 def _thin_out(items: list[pytest.Item]) -> None:
-    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are seven of
-    eight strategies, in turns, where a test is tried on all of them.
+    """Of each test that is marked as a matrix leave some cases to `make test`; the others are thorough. So are all
+    strategies but one, in turns, where a test is tried on all of them.
 
     With `over` a case of each combination of the other parameters stays, or of `keep` of them, with the values of this
     one in turns; without it the first `keep` cases.
@@ -154,7 +154,8 @@ def _thin_out(items: list[pytest.Item]) -> None:
 def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     turn, matrix = crc32(test.encode()), cases[0].get_closest_marker("matrix")
     if matrix is None:
-        return {*cases} if len(cases) < FEW else {*cases[turn % STEP :: STEP]}
+        step = min(STEP, len(cases))
+        return {*cases} if len(cases) < FEW else {*cases[turn % step :: step]}
     over, keep = matrix.kwargs.get("over"), matrix.kwargs.get("keep")
     if over is None:
         return {*cases[: keep or 1]}

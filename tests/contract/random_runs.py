@@ -496,8 +496,8 @@ def _score_in(reason: str) -> float | None:
 
 
 def _same(score: float | None, reason: str) -> bool:
-    told = _score_in(reason)
-    return told is None or (score is not None and abs(told - score) < 0.006)
+    quoted = _score_in(reason)
+    return quoted is None or (score is not None and abs(quoted - score) < 0.006)
 
 
 def _tree(run: Run) -> list[str]:

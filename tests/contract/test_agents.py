@@ -51,8 +51,8 @@ def delegating(names: tuple[str, ...], others: Script) -> Script:
         if "task" not in request.tools:
             return others(request)
         reports = [message.text for message in request.messages if isinstance(message, ToolMessage)]
-        asked = [ToolUse("task", {"description": QUESTION, "subagent_type": name}) for name in names]
-        return " | ".join(reports) if reports else asked
+        uses = [ToolUse("task", {"description": QUESTION, "subagent_type": name}) for name in names]
+        return " | ".join(reports) if reports else uses
 
     return reply
 
@@ -87,7 +87,7 @@ async def test_three_sub_agents_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         reply = script(request)
         return reply if isinstance(reply, dict) else AIMessage("Final Answer: It finds mistakes. [alpha]")
 
-    async with OpenAIServer(delegating(tuple(one.name for one in chosen), others)) as server:
+    async with OpenAIServer(delegating(tuple(strategy.name for strategy in chosen), others)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         agents = [sub_agent(strategy, monkeypatch) for strategy in chosen]
         parent: Any = create_deep_agent(model=get_model("openai:test"), subagents=agents)
@@ -104,9 +104,9 @@ async def test_a_parent_is_told_why_a_sub_agent_has_failed(strategy: Strategy, m
     parent: Any = create_deep_agent(model=model, subagents=[sub_agent(strategy, monkeypatch)])
     result = await parent.ainvoke({"messages": [("user", "Find out.")]})
     [report] = reports(result)
-    told = json.loads(report)
-    assert told["status"] == "failed"
-    assert "max_total_tokens" in told["reason"]
+    data = json.loads(report)
+    assert data["status"] == "failed"
+    assert "max_total_tokens" in data["reason"]
 
 
 # Workers of supervisors, and agents of swarms
@@ -123,8 +123,8 @@ def leading(*tools: str) -> Script:
 
 
 def strategies_in(result: dict[str, Any]) -> list[str]:
-    said = [message.response_metadata.get("strategy") for message in result["messages"]]
-    return [name for name in said if name]
+    strategies = [message.response_metadata.get("strategy") for message in result["messages"]]
+    return [name for name in strategies if name]
 
 
 def worker_of(strategy: Strategy, name: str = "worker") -> Any:
@@ -163,7 +163,11 @@ class Foreign:
 
 @every_strategy
 def test_settings_of_another_class_are_misuse(strategy: Strategy) -> None:
-    other = next(settings_of(one.name) for one in STRATEGIES if not issubclass(settings_of(one.name), strategy.context))
+    other = next(
+        settings_of(candidate.name)
+        for candidate in STRATEGIES
+        if not issubclass(settings_of(candidate.name), strategy.context)
+    )
     for wrong in (Foreign(), other(model="offline")):
         with pytest.raises(Misuse, match=f"a {type(wrong).__name__}, where {strategy.context.__name__} is needed"):
             strategy.graph.invoke(ASK, context=wrong)

@@ -12,7 +12,7 @@ from bench.awkward import MOST_CALLS, meet
 from reflective_agents.testing.awkward import MANNERS, THOUGHT, Manner
 from tests.strategies import STRATEGIES, Strategy, every_case
 
-pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=4), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.wire, pytest.mark.matrix(keep=2), pytest.mark.usefixtures("provider")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "small-models.md").read_text()
 LACKING: dict[str, str] = {

@@ -19,10 +19,10 @@ def at_length(script: Script) -> Script:
     """A model that says the same in as many words as models use: 800 characters, 400 in each part of a form."""
 
     def reply(request: Request) -> Any:
-        said = script(request)
-        if isinstance(said, dict):
-            return {name: f"{PARAGRAPH[:400]} {part}" if name in PARTS else part for name, part in said.items()}
-        return f"{PARAGRAPH}\n{said}" if isinstance(said, str) and len(said) > 35 else said
+        written = script(request)
+        if isinstance(written, dict):
+            return {name: f"{PARAGRAPH[:400]} {part}" if name in PARTS else part for name, part in written.items()}
+        return f"{PARAGRAPH}\n{written}" if isinstance(written, str) and len(written) > 35 else written
 
     return reply
 

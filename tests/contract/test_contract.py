@@ -28,7 +28,7 @@ from tests.strategies import (
     thread,
 )
 
-pytestmark = pytest.mark.matrix(over="strategy", keep=4)
+pytestmark = pytest.mark.matrix(over="strategy", keep=2)
 
 CONTRACT = ("messages", "answer", "outcome", "usage")
 
@@ -332,20 +332,20 @@ async def test_the_messages_stream_brings_the_answer_once_under_its_id_and_no_sc
     modes = ["messages", "values"]
     parts = [part async for part in strategy.graph.astream(ASK, context=context, stream_mode=modes)]
     chunks = [part[0] for mode, part in parts if mode == "messages"]
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for chunk in chunks:
         assert chunk.type in ("ai", "AIMessageChunk")
         assert not getattr(chunk, "tool_call_chunks", [])
         assert not chunk.tool_calls
-        said[chunk.id] = said.get(chunk.id, "") + chunk.text
+        texts[chunk.id] = texts.get(chunk.id, "") + chunk.text
     answer = (await solved(strategy))[0]["answer"]
-    assert list(said.values()) == [answer]
+    assert list(texts.values()) == [answer]
     assert (len(chunks) > 3) == strategy.streams
     places = [[len("".join(chunk.text for chunk in chunks[:number]))] for number in range(len(chunks))]
     assert not strategy.streams or [chunk.additional_kwargs["offsets"] for chunk in chunks] == places
     mode, last = parts[-1]
     assert mode == "values"
-    assert said[last["messages"][-1].id] == last["messages"][-1].text == answer
+    assert texts[last["messages"][-1].id] == last["messages"][-1].text == answer
 
 
 @every_strategy
@@ -419,12 +419,12 @@ async def thank(_: MessagesState) -> dict[str, Any]:
 async def test_a_strategy_inside_another_graph_streams_its_answer_once(strategy: Strategy) -> None:
     context = strategy.make(model=FakeChatModel(reply=strategy.solving))
     parts = within(strategy, thank).astream(ASK, thread(), context=context, stream_mode="messages", subgraphs=True)
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     async for _, (chunk, _) in parts:
-        said[chunk.id] = said.get(chunk.id, "") + chunk.text
+        texts[chunk.id] = texts.get(chunk.id, "") + chunk.text
     answer = (await solved(strategy))[0]["answer"]
-    assert list(said.values()).count(answer) == 1
-    assert [text for text in said.values() if text.count(answer) > 1] == []
+    assert list(texts.values()).count(answer) == 1
+    assert [text for text in texts.values() if text.count(answer) > 1] == []
 
 
 @every_strategy
@@ -438,15 +438,15 @@ async def test_a_strategy_can_be_a_node_of_another_graph(strategy: Strategy) -> 
     assert "[beta]" in again["messages"][-2].text
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @ring(0, 1, 5)
 async def test_one_strategy_can_follow_another_in_one_graph(strategy: Strategy, other: Strategy) -> None:
-    models = {one.name: FakeChatModel(reply=one.solving) for one in (strategy, other)}
+    models = {each.name: FakeChatModel(reply=each.solving) for each in (strategy, other)}
 
-    def node(one: Strategy) -> Any:
+    def node(part: Strategy) -> Any:
         async def run(state: MessagesState) -> dict[str, Any]:
-            given = {"messages": [*state["messages"], ("user", f"Go on. [{one.name}]")]}
-            result = await one.graph.ainvoke(given, context=one.make(model=models[one.name]))
+            given = {"messages": [*state["messages"], ("user", f"Go on. [{part.name}]")]}
+            result = await part.graph.ainvoke(given, context=part.make(model=models[part.name]))
             return {"messages": result["messages"]}
 
         return run

@@ -16,7 +16,7 @@ from reflective_agents.testing.script import Script
 from reflective_agents.testing.tavily_server import SearchFault, TavilyServer
 from tests.strategies import ASK, SEARCHING, Result, Strategy, every_case, every_searching, every_strategy
 
-pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy", keep=3), pytest.mark.usefixtures("provider")]
+pytestmark = [pytest.mark.wire, pytest.mark.matrix(over="strategy", keep=2), pytest.mark.usefixtures("provider")]
 
 REFUSED: dict[Fault, str] = {"400": r"\b400\b.* is invalid", "401": r"\b401\b.*API key"}
 """Faults that no second attempt can mend, with how an outcome names them."""
@@ -122,7 +122,7 @@ def test_every_fault_is_tried() -> None:
 # Transient
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_fault_of_the_first_call_of_each_kind_costs_no_answer(
     ask: Ask, strategy: Strategy, fault: Fault
@@ -167,7 +167,7 @@ async def test_a_fault_that_comes_to_stay_leaves_the_best_answer(ask: Ask, strat
         assert re.search(CAUSES[fault], result["outcome"]["reason"])
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", [*REFUSED, "500", "null_content", "no_tool_call", "score_nan"])
 async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
     ask: Ask, strategy: Strategy, fault: Fault
@@ -187,7 +187,7 @@ async def test_a_model_that_answers_but_never_judges_leaves_an_answer(
 # Permanent, from the start
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", [*REFUSED, *BROKEN])
 async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault), **timeout_for(fault))
@@ -197,7 +197,7 @@ async def test_without_any_reply_the_run_fails_and_names_the_cause(ask: Ask, str
     assert len(server.requests) == (ways if fault in REFUSED else 3)
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", MALFORMED)
 async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strategy, fault: Fault) -> None:
     result, server = await ask(strategy, from_call(0, fault))
@@ -212,12 +212,12 @@ async def test_replies_that_never_fit_end_the_run_soon(ask: Ask, strategy: Strat
 # Streaming
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("fault", [*BROKEN, *MALFORMED])
 async def test_a_streamed_answer_survives_a_fault(
     strategy: Strategy, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     result: Result = {}
     async with OpenAIServer(strategy.solving, faults=lambda _, count: fault if count == 0 else None) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -230,14 +230,14 @@ async def test_a_streamed_answer_survives_a_fault(
             if mode == "values":
                 result = part
             else:
-                said[part[0].id] = said.get(part[0].id, "") + part[0].text
+                texts[part[0].id] = texts.get(part[0].id, "") + part[0].text
     assert_kept(result, server)
     if fault == "length" and strategy.votes:  # what was cut off does not vote
         assert result["outcome"]["status"] == "exhausted"
         return
     assert result["outcome"]["status"] == strategy.status
-    assert said[result["messages"][-1].id] == result["answer"]
-    assert list(said.values()).count(result["answer"]) == 1
+    assert texts[result["messages"][-1].id] == result["answer"]
+    assert list(texts.values()).count(result["answer"]) == 1
 
 
 # Searches

@@ -68,7 +68,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("streamed", [False, True], ids=["invoked", "streamed"])
 @pytest.mark.parametrize("given", CASES.values(), ids=list(CASES))
 async def test_a_person_can_be_asked(given: dict[str, Any], streamed: bool) -> None:
@@ -77,16 +77,16 @@ async def test_a_person_can_be_asked(given: dict[str, Any], streamed: bool) -> N
     context = ReactContext(model=FakeChatModel(reply=reply), **settings)
     graph = builder.compile(checkpointer=InMemorySaver())
 
-    async def run(asked: Any) -> Any:
+    async def run(inputs: Any) -> Any:
         if streamed:  # then the reply is listened to while it comes
-            async for _ in graph.astream(asked, thread(), context=context, stream_mode=["messages", "custom"]):
+            async for _ in graph.astream(inputs, thread(), context=context, stream_mode=["messages", "custom"]):
                 pass
         else:
-            await graph.ainvoke(asked, thread(), context=context)
+            await graph.ainvoke(inputs, thread(), context=context)
         return await graph.aget_state(thread())
 
     paused = await run(ASK)
-    assert [asked.value for asked in paused.interrupts] == ["How?"]
+    assert [interrupt.value for interrupt in paused.interrupts] == ["How?"]
     assert paused.values.get("outcome") is None
     ended = await run(Command(resume="slowly"))
     assert "the person says slowly" in ended.values["answer"]

@@ -17,7 +17,7 @@ class Language(NamedTuple):
     question: str
     phrases: tuple[str, ...]
     answer: str
-    told: str
+    full_name: str
 
 
 ENGLISH = (
@@ -68,24 +68,24 @@ def writer(strategy: Strategy, language: Language) -> FakeChatModel:
     return FakeChatModel(reply=lambda request: _translated(strategy.solving(request), language))
 
 
-def _translated(said: Any, language: Language) -> Any:
-    if isinstance(said, dict):
-        return {name: _translated(value, language) for name, value in said.items()}
-    if isinstance(said, list):
-        return [_translated(value, language) for value in said]
-    if not isinstance(said, str):
-        return said
+def _translated(reply: Any, language: Language) -> Any:
+    if isinstance(reply, dict):
+        return {name: _translated(value, language) for name, value in reply.items()}
+    if isinstance(reply, list):
+        return [_translated(value, language) for value in reply]
+    if not isinstance(reply, str):
+        return reply
     for english, phrase in zip(ENGLISH, language.phrases, strict=True):
-        said = re.sub(rf"\b\w?{english}" if english[0] == "e" else english, phrase, said)
-    return said.replace("Answer:", language.answer)
+        reply = re.sub(rf"\b\w?{english}" if english[0] == "e" else english, phrase, reply)
+    return reply.replace("Answer:", language.answer)
 
 
 def assert_written(
-    strategy: Strategy, result: dict[str, Any], model: FakeChatModel, language: Language, told: str
+    strategy: Strategy, result: dict[str, Any], model: FakeChatModel, language: Language, expected: str
 ) -> None:
     """Every request has said in which language to write, and what was written is read."""
     assert result["outcome"]["status"] == strategy.status
-    assert [request.text for request in model.calls if told not in request.messages[0].text] == []
+    assert [request.text for request in model.calls if expected not in request.messages[0].text] == []
     assert any(phrase in json.dumps(result, default=str, ensure_ascii=False) for phrase in language.phrases)
     assert language.answer not in result["answer"]
 
@@ -97,7 +97,7 @@ async def test_everything_that_is_written_follows_the_question(strategy: Strateg
     model = writer(strategy, language)
     given = {"messages": [("user", language.question)]}
     result = await strategy.graph.ainvoke(given, context=strategy.make(model=model))
-    assert_written(strategy, result, model, language, f"Write in {language.told};")
+    assert_written(strategy, result, model, language, f"Write in {language.full_name};")
 
 
 @every_strategy

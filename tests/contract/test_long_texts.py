@@ -1,5 +1,6 @@
 """Texts longer than the model's window, over the wire: what is in the midst of them is found, and cited where it is."""
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from reflective_agents.nodes.evidence.reference_list import split_references
 from reflective_agents.state.errors import Misuse
 from reflective_agents.testing.awkward import AwkwardServer, TooLong
 from reflective_agents.testing.script import Reply, Request, Script, ToolUse
-from tests.strategies import STRATEGIES, Strategy, name_of
+from tests.strategies import STRATEGIES, Strategy, every_case, name_of
 
 pytestmark = [pytest.mark.wire, pytest.mark.usefixtures("provider")]
 
@@ -59,23 +60,23 @@ def informed(strategy: Strategy, question: str = QUESTION) -> Script:
     """Return a model that searches for the question, and cites the passage that has the code."""
 
     def reply(request: Request) -> Reply:
-        said = strategy.solving(request)
+        written = strategy.solving(request)
         shown = re.findall(r'"number": (\d+)[^{}]*(?:is |密码是)7341|7341 \[(s?\d+)\]', request.text)
         statement = f" The code is 7341 [{''.join(shown[-1])}]." if shown else ""
         if "search" in request.tools and not (shown or request.tool_choice == "none" or "Nothing" in request.last):
-            said = said if isinstance(said, ToolUse) else ToolUse("search", {"query": request.key[:4]})
-        if isinstance(said, ToolUse) and isinstance(said.args, dict):
-            return ToolUse(said.name, {"query": f"{question} {said.args['query']}"})
-        if isinstance(said, dict) and "search_queries" in said:
-            return said | {
-                "answer": f"{said['answer']}{statement}",
-                "search_queries": [f"{question} {query}" for query in said["search_queries"]],
+            written = written if isinstance(written, ToolUse) else ToolUse("search", {"query": request.key[:4]})
+        if isinstance(written, ToolUse) and isinstance(written.args, dict):
+            return ToolUse(written.name, {"query": f"{question} {written.args['query']}"})
+        if isinstance(written, dict) and "search_queries" in written:
+            return written | {
+                "answer": f"{written['answer']}{statement}",
+                "search_queries": [f"{question} {query}" for query in written["search_queries"]],
             }
-        if isinstance(said, dict) and "queries" in said:
-            return said | {"queries": [f"{question} {query}" for query in said["queries"]]}
-        if isinstance(said, str) and shown and strategy.name in ("plan", "team") and "search" in request.tools:
-            said = "Answer:"  # and not what the last message says
-        return f"{said}{statement}" if isinstance(said, str) else said  # type: ignore[return-value]
+        if isinstance(written, dict) and "queries" in written:
+            return written | {"queries": [f"{question} {query}" for query in written["queries"]]}
+        if isinstance(written, str) and shown and strategy.name in ("plan", "team") and "search" in request.tools:
+            written = "Answer:"  # and not what the last message says
+        return f"{written}{statement}" if isinstance(written, str) else written  # type: ignore[return-value]
 
     return reply
 
@@ -121,16 +122,15 @@ async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monke
     assert out["usage"]["model_calls"] == len(server.requests)
 
 
-@pytest.mark.crossed(2)
 @pytest.mark.matrix(over="strategy", keep=2)
-@pytest.mark.parametrize("asked", ["{text}\n\n{question}", "{question}\n{text}"])
-@pytest.mark.parametrize(("question", "fact"), [(QUESTION, FACT), (CHINESE, CHINESE_FACT)], ids=["English", "Chinese"])
-@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+@every_case("case", itertools.product(["English", "Chinese"], ["text first", "question first"]), CITING, "-".join)
 async def test_a_long_message_is_cited_like_a_corpus(
-    strategy: Strategy, question: str, fact: str, asked: str, monkeypatch: pytest.MonkeyPatch
+    strategy: Strategy, case: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    language, order = case
+    question, fact = (QUESTION, FACT) if language == "English" else (CHINESE, CHINESE_FACT)
     text, graph = long_text(100_000, fact), strategy.with_memory()
-    message = asked.format(text=text, question=question)
+    message = f"{text}\n\n{question}" if order == "text first" else f"{question}\n{text}"
     settings: dict[str, Any] = {"question": question, "graph": graph, "context_window": WINDOW}
     out, server = await run(strategy, [("user", message)], monkeypatch, **settings)
     again, _ = await run(strategy, [("user", f"{question} Once more?")], monkeypatch, **settings)
@@ -143,14 +143,13 @@ async def test_a_long_message_is_cited_like_a_corpus(
     assert "7341" not in (other["answer"] or "")
 
 
-@pytest.mark.crossed(2)
 @pytest.mark.matrix(over="strategy", keep=2)
-@pytest.mark.parametrize("too_long", get_args(TooLong))
-@pytest.mark.parametrize(("window", "characters"), [(WINDOW, 100_000), (4_096, 190_000)])
-@pytest.mark.parametrize("strategy", CITING, ids=name_of)
+@every_case("case", itertools.product(get_args(TooLong), [WINDOW, 4_096]), CITING, lambda case: f"{case[0]}-{case[1]}")
 async def test_a_message_that_is_refused_is_shown_in_part(
-    strategy: Strategy, window: int, characters: int, too_long: TooLong, monkeypatch: pytest.MonkeyPatch
+    strategy: Strategy, case: tuple[TooLong, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    too_long, window = case
+    characters = 100_000 if window == WINDOW else 190_000
     text, graph = long_text(characters), strategy.with_memory()
     settings: dict[str, Any] = {"window": window, "too_long": too_long, "graph": graph}
     out, server = await run(strategy, [("user", f"{text}\n\n{QUESTION}")], monkeypatch, **settings)
@@ -162,11 +161,11 @@ async def test_a_message_that_is_refused_is_shown_in_part(
 
 async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     react = next(strategy for strategy in CITING if strategy.name == "react")
-    asked = [("user", f"{long_text(100_000)}\n\n{QUESTION}")]
+    messages = [("user", f"{long_text(100_000)}\n\n{QUESTION}")]
     async with AwkwardServer(recording(informed(react)), "small_context", context=WINDOW, too_long="words") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         for _ in range(2):
-            await react.graph.ainvoke({"messages": asked}, context=react.make(model="openai:test"))
+            await react.graph.ainvoke({"messages": messages}, context=react.make(model="openai:test"))
     refused = [call.fault is not None for call in server.requests]
     half = len(refused) // 2
     assert any(refused[:half])
@@ -275,8 +274,8 @@ async def test_a_long_message_is_stored_once(monkeypatch: pytest.MonkeyPatch) ->
         graph: Any = react.graph.builder.compile(checkpointer=saver)
         context = {"model": "openai:test", "search": "none", "calculator": True, "max_actions": 30}
         config: RunnableConfig = {"configurable": {"thread_id": "1"}}
-        asked = {"messages": [("user", f"{long_text(200_000)}\n\n{QUESTION}")]}
-        out = await graph.ainvoke(asked, config, context=context | {"context_window": 16 * WINDOW})
+        inputs = {"messages": [("user", f"{long_text(200_000)}\n\n{QUESTION}")]}
+        out = await graph.ainvoke(inputs, config, context=context | {"context_window": 16 * WINDOW})
         assert out["usage"]["tool_calls"] == 20
         query = "SELECT (SELECT sum(length(value)) FROM writes) + (SELECT sum(length(checkpoint)) FROM checkpoints)"
         async with saver.conn.execute(query) as rows:

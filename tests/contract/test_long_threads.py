@@ -191,9 +191,9 @@ async def test_a_run_that_was_killed_goes_on_with_its_summary(monkeypatch: pytes
     graph = REACT.with_memory(InMemorySaver())
     async with AwkwardServer(recording(REACT.solving), "small_context", context=4_096) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        asked = {"messages": [*long_thread(60), HumanMessage(QUESTION)]}
+        inputs = {"messages": [*long_thread(60), HumanMessage(QUESTION)]}
         context = REACT.make(model="openai:test", search="none")
-        async for update in graph.astream(asked, thread(), context=context, stream_mode="updates", durability="sync"):
+        async for update in graph.astream(inputs, thread(), context=context, stream_mode="updates", durability="sync"):
             if "compaction" in next(iter(update.values())):
                 break
         read = len(records(server))
@@ -220,8 +220,8 @@ async def test_a_tool_that_asks_a_person_and_a_fork_leave_the_summary_alone(monk
     async with AwkwardServer(reply, "small_context", context=4_096) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = REACT.make(model="openai:test", search="none", tools=[approve])
-        asked = {"messages": [*long_thread(60), HumanMessage("May I?")]}
-        paused = await graph.ainvoke(asked, thread(), context=context)
+        inputs = {"messages": [*long_thread(60), HumanMessage("May I?")]}
+        paused = await graph.ainvoke(inputs, thread(), context=context)
         assert paused["__interrupt__"]
         forget_summaries()
         read, sent = len(records(server)), len(server.requests)

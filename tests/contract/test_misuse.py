@@ -21,7 +21,7 @@ from reflective_agents.state.settings import settings_of
 from reflective_agents.testing.fake import FakeChatModel
 from tests.strategies import ASK, QUESTION, STRATEGIES, Strategy, every_searching, every_strategy, name_of, ring, thread
 
-pytestmark = pytest.mark.matrix(over="strategy", keep=3)
+pytestmark = pytest.mark.matrix(over="strategy", keep=2)
 
 
 def misuse(strategy: Strategy, kind: type[Misuse], given: dict[str, Any] = ASK, **settings: Any) -> str:

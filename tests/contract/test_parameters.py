@@ -63,7 +63,7 @@ async def test_what_openai_does_not_have_is_sent_all_the_same(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "problem"),
     [
         ({"temperature": 0.5}, "set temperature instead of temperature"),
         ({"max_tokens": 9}, "set max_answer_tokens instead of max_tokens"),
@@ -71,8 +71,8 @@ async def test_what_openai_does_not_have_is_sent_all_the_same(monkeypatch: pytes
         ("{", "not valid JSON"),
     ],
 )
-def test_what_a_strategy_decides_is_no_parameter(given: object, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_a_strategy_decides_is_no_parameter(given: object, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
         Context.model_validate({"model_parameters": given})
 
 
@@ -103,7 +103,9 @@ def population(city: str) -> str:
 
 def counting(request: Request) -> Reply:
     """Ask the tool wherever it is offered and not asked yet, and answer with what it says."""
-    said = [str(message.text) for message in request.messages if message.type == "tool" and "2,102,650" in message.text]
+    results = [
+        str(message.text) for message in request.messages if message.type == "tool" and "2,102,650" in message.text
+    ]
     if request.schema == "Judgement":
         return {"reasoning": "Good.", "score": 0.9, "solved": True}
     if request.schema == "Judgements":
@@ -120,9 +122,9 @@ def counting(request: Request) -> Reply:
         assert "tool:population/0.1" in request.text
         complete = {"missing": "", "superfluous": "", "complete": True}
         return {"answer": "2,102,650 people [1].", "reflection": complete, "search_queries": []}
-    if "population" in request.tools and request.tool_choice != "none" and not said:
+    if "population" in request.tools and request.tool_choice != "none" and not results:
         return ToolUse("population", {"city": "Paris"})
-    return f"Answer: {(said or ['2,102,650'])[-1]}"
+    return f"Answer: {(results or ['2,102,650'])[-1]}"
 
 
 TAKING = ("auto", "react", "lats", "tree_of_thoughts", "ab_mcts", "best_of_n", "reflexion", "plan", "trials")

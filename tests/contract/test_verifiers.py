@@ -69,7 +69,7 @@ REFUSING: dict[str, Any] = {
 }
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_case("kind", ACCEPTING, ANSWERING)
 async def test_what_they_accept_is_solved(strategy: Strategy, kind: str) -> None:
     out = await run(strategy, [ACCEPTING[kind]])
@@ -199,7 +199,7 @@ async def test_one_that_gives_no_verdict_solves_nothing(strategy: Strategy, kind
     assert "no verdict" in out["outcome"]["reason"]
 
 
-@pytest.mark.matrix(keep=3)
+@pytest.mark.matrix(keep=2)
 @every_answering
 async def test_one_that_only_ranks_harms_nothing_where_it_fails(strategy: Strategy) -> None:
     only_ranks = {"function": raises, "must": False}
@@ -384,7 +384,7 @@ async def test_a_must_of_a_rubric_is_refused_whatever_the_score() -> None:
         assert out["outcome"]["status"] == status, out["outcome"]
 
 
-@pytest.mark.matrix(keep=4)
+@pytest.mark.matrix(keep=2)
 @pytest.mark.parametrize("most", [1, 4, 9])
 @every_answering
 async def test_a_rubric_exceeds_no_limit(strategy: Strategy, most: int) -> None:

@@ -46,12 +46,12 @@ async def test_without_the_right_answer_there_is_no_reward() -> None:
 
 
 async def test_calculations_are_exact_and_a_wrong_result_is_not_believed() -> None:
-    for action, told in {
+    for action, observation in {
         "calculate: 0.1 + 0.2 = 0.4": "0.1 + 0.2 = 0.3",
         "Calculate: $1,200 / 7": "1200 / 7 = 1200/7 (about 171.429)",
         "calculate:\N{MINUS SIGN}3 \N{MULTIPLICATION SIGN} 4": "-3 \N{MULTIPLICATION SIGN} 4 = -12",
     }.items():
-        assert (await run(WORLD.start(TASK), action)).observation == told
+        assert (await run(WORLD.start(TASK), action)).observation == observation
 
 
 @pytest.mark.parametrize(

@@ -194,13 +194,13 @@ KEYS: list[tuple[str, list[str], list[str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "one", "other", "equal"), KEYS)
+@pytest.mark.parametrize(("name", "first", "other", "equal"), KEYS)
 async def test_states_that_are_worth_the_same_have_one_key(
-    name: str, one: list[str], other: list[str], equal: bool
+    name: str, first: list[str], other: list[str], equal: bool
 ) -> None:
     environment, task, _ = CASES[IDS.index(name)]
     keys = []
-    for actions in (one, other):
+    for actions in (first, other):
         state = environment.start(task)
         for action in actions:
             done = await environment.step(state, action)

@@ -120,7 +120,7 @@ def test_equivalent_actions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "told", "reward"),
+    ("plan", "observation", "reward"),
     [
         ([*PLAN], "The goal is reached.", 1.0),
         (PLAN[:3], "The plan does not reach the goal. Now: the red block is clear, the hand is holding the blue", 0.0),
@@ -131,13 +131,13 @@ def test_equivalent_actions() -> None:
         ),
     ],
 )
-async def test_a_whole_plan_ends_the_task(plan: list[str], told: str, reward: float) -> None:
+async def test_a_whole_plan_ends_the_task(plan: list[str], observation: str, reward: float) -> None:
     later = (await run(WORLD.start(TOWER), "pick up the white block")).state
     action = WORLD.final_action("\n".join(plan))
     for state in (WORLD.start(TOWER), later):
         end = await run(state, action)
         assert (end.reward, end.done) == (reward, True)
-        assert end.observation.startswith(told)
+        assert end.observation.startswith(observation)
         assert WORLD.answer(end.state) == "\n".join(plan)
         assert WORLD.score(TOWER, WORLD.answer(end.state))["solved"] == reward
     assert WORLD.canonical(action) == WORLD.canonical("plan: " + "\n".join(f"- {line.upper()}" for line in plan))
@@ -272,8 +272,8 @@ def test_a_plan_tells_of_a_part_of_its_world(load: Load) -> None:
         assert assumed <= {"ontable"}
         known = check_facts(init)
         assert {fact for fact in given["data"]["goal"] if set(fact.split()[1:]) <= known} <= set(built) | set(init)
-        told = task(built, init)
-        assert len(solve(WORLD.start(told)) or []) == record["steps"]
+        described = task(built, init)
+        assert len(solve(WORLD.start(described)) or []) == record["steps"]
 
 
 def test_rows_of_another_kind_are_refused() -> None:

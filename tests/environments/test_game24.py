@@ -216,7 +216,9 @@ def test_recorded_samples(name: str, load: Callable[[str], Any], expected: Calla
     figures = expected(name)
     records = load(name)
     won = [[solved(record, output["text"]) for output in record["outputs"]] for record in records]
-    assert ["".join(str(int(one)) for one in row) for row in won] == [record["verdict"]["r"] for record in records]
+    assert ["".join(str(int(reward)) for reward in row) for row in won] == [
+        record["verdict"]["r"] for record in records
+    ]
     agreed = 0
     for record, row in zip(records, won, strict=True):
         last = [output["text"].strip().split("\n")[-1] for output in record["outputs"]]

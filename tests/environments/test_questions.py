@@ -119,8 +119,8 @@ async def test_a_docstore_that_fails_is_told_and_changes_nothing() -> None:
             raise SearchFailed("Nobody answers.")
 
     state = Questions(Broken([])).start(TASK)
-    told = await Questions(Broken([])).step(state, "Search[Paris]")
-    assert told == (state, "Nobody answers. Try again, or try something else.", None, False, True)
+    transition = await Questions(Broken([])).step(state, "Search[Paris]")
+    assert transition == (state, "Nobody answers. Try again, or try something else.", None, False, True)
 
 
 def test_equivalent_actions() -> None:

@@ -172,10 +172,10 @@ async def test_faults_are_told_as_observations(fault: str, message: str) -> None
         wikipedia = Wikipedia(server.url, timeout=0.2 if fault == "timeout" else 20)
         environment = Questions(wikipedia)
         state = environment.start({"id": "1", "question": "?"})
-        told = await environment.step(state, "Search[Seine]")
+        transition = await environment.step(state, "Search[Seine]")
         with pytest.raises(SearchFailed):
             await wikipedia.similar("Seine")
-    assert told == (state, f"{message} Try again, or try something else.", None, False, True)
+    assert transition == (state, f"{message} Try again, or try something else.", None, False, True)
 
 
 @pytest.mark.parametrize(

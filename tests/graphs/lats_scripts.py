@@ -89,5 +89,5 @@ def assert_consistent(state: Any) -> None:
         assert (stat["visits"], stat["total"]) == (len(scores), sum(scores))
         assert [tree[child]["parent_id"] for child in children(stats, node_id)] == [node_id] * stat["children"]
     assert [node["id"] for node in tree.values() if node["parent_id"] is None] == [ROOT]
-    added = [node_id for told in state["log"] for node_id in told["added"]]
+    added = [node_id for entry in state["log"] for node_id in entry["added"]]
     assert sorted(added) == sorted(tree)

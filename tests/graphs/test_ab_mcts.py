@@ -66,10 +66,12 @@ def assert_consistent(state: Any, merged: bool = False) -> None:
     tree, stats = state["tree"], state["stats"]
     assert set(tree) == set(stats)
     assert not any("virtual" in stat or "flight" in stat for stat in stats.values())
-    for place, stat in stats.items():
-        below = {key: one["score"] for key, one in tree.items() if place in upwards(key) and one["score"] is not None}
-        wide = [score for key, score in below.items() if depth_of(key) == depth_of(place) + 1]
-        deep = [score for key, score in below.items() if depth_of(key) > depth_of(place) + 1]
+    for node_id, stat in stats.items():
+        below = {
+            key: node["score"] for key, node in tree.items() if node_id in upwards(key) and node["score"] is not None
+        }
+        wide = [score for key, score in below.items() if depth_of(key) == depth_of(node_id) + 1]
+        deep = [score for key, score in below.items() if depth_of(key) > depth_of(node_id) + 1]
         ways = {way: [len(found), sum(found)] for way, found in ((WIDER, wide), (DEEPER, deep)) if found}
         assert (stat["visits"], stat["total"], stat.get("own", {}).get("arms", {})) == (
             len(below),
@@ -120,11 +122,11 @@ async def test_a_refinement_is_asked_for_with_the_critique_of_each_answer_on_the
         criticised = re.findall(r"<critique>\n(.*?)\n</critique>", request.text)
         assert criticised == [f"Of {answer}: more." for answer in answers]
         assert request.text.count(prompts.NEXT_ANSWER) == len(answers)
-    refined = {key: one for key, one in state["tree"].items() if depth_of(key) > 1}
-    for key, one in refined.items():
-        path = [state["tree"][place]["messages"][0].text for place in list(upwards(key))[1:-1]][::-1]
+    refined = {key: node for key, node in state["tree"].items() if depth_of(key) > 1}
+    for key, node in refined.items():
+        path = [state["tree"][node_id]["messages"][0].text for node_id in list(upwards(key))[1:-1]][::-1]
         assert [[m.text for m in request.messages if m.type == "ai"] for request in samples(model)].count(path) >= 1
-        assert one["messages"][0].text not in path
+        assert node["messages"][0].text not in path
     assert len(refined) > 3
 
 
@@ -135,7 +137,7 @@ async def test_an_accepted_answer_ends_the_search_and_the_best_one_is_returned_o
     assert solved["outcome"]["status"] == "solved"
     assert unsolved["outcome"]["status"] == "limit_reached"
     for state in (solved, unsolved):
-        found = [one["messages"][0].text for one in state["tree"].values() if one["messages"]]
+        found = [node["messages"][0].text for node in state["tree"].values() if node["messages"]]
         assert scores[state["answer"]] == max(scores[text] for text in found)
 
 
@@ -143,12 +145,12 @@ async def test_with_tools_a_node_may_be_a_step_on_the_way_to_an_answer() -> None
     def reply(request: Request) -> Reply:
         if request.schema:
             return judged(0.9, solved="<answer>" in request.last)
-        asked = any(message.type == "tool" for message in request.messages)
-        return "So it is." if asked else ToolUse("search", {"query": f"reflection {request.attempt}"})
+        searched = any(message.type == "tool" for message in request.messages)
+        return "So it is." if searched else ToolUse("search", {"query": f"reflection {request.attempt}"})
 
     state = await run(reply, search="local")
     assert state["outcome"]["status"] == "solved"
-    assert {one["kind"] for one in state["tree"].values()} == {"root", "action", "answer"}
+    assert {node["kind"] for node in state["tree"].values()} == {"root", "action", "answer"}
 
 
 # Seeds and answers that come up again
@@ -171,9 +173,9 @@ async def test_questions_of_a_data_set_are_not_searched_by_the_same_draws() -> N
 async def test_answers_beside_each_other_are_drawn_with_seeds_of_their_own() -> None:
     model = FakeChatModel(reply=writing(lambda _: 0.5))
     await run(model, seed=100)
-    asked = [(request.text, request.seed) for request in samples(model)]
-    assert len(set(asked)) == len(asked)
-    assert min(seed for _, seed in asked if seed is not None) == 100
+    prompts = [(request.text, request.seed) for request in samples(model)]
+    assert len(set(prompts)) == len(prompts)
+    assert min(seed for _, seed in prompts if seed is not None) == 100
 
 
 @pytest.mark.parametrize("parallel", [1, 8])
@@ -185,10 +187,10 @@ async def test_an_answer_that_comes_up_again_is_neither_judged_nor_a_node_again(
 
     model = FakeChatModel(reply=same)
     state = await run(model, parallel=parallel, max_expansions=30)
-    texts = [one["messages"][0].text for one in state["tree"].values() if one["messages"]]
+    texts = [node["messages"][0].text for node in state["tree"].values() if node["messages"]]
     assert sorted(texts) == [f"answer {i}" for i in range(len(texts))], "one answer at each depth"
     assert sum(kind(request) == "judge" for request in model.calls) == len(texts) > 2
-    assert sum(told.get("merged", 0) for told in state["log"]) == 30 - len(texts)
+    assert sum(entry.get("merged", 0) for entry in state["log"]) == 30 - len(texts)
     root = state["stats"][ROOT]
     assert root["visits"] == 30
     assert root["own"]["arms"][WIDER][0] + root["own"]["arms"][DEEPER][0] == 30
@@ -256,8 +258,8 @@ async def test_a_model_that_always_fails_is_asked_less_and_less_and_costs_no_run
     good, dead = FakeChatModel(reply=writing(lambda _: 0.6)), FakeChatModel(reply=broken)
     state = await run(good, arms=[dead, good], max_expansions=30)
     assert state["outcome"]["limit"] == {"name": "max_expansions", "most": 30, "spent": 30}
-    made = [one["model"] for one in state["tree"].values() if "model" in one]
-    failed = [told["arm"] for told in state["log"] if "failed" in told]
+    made = [node["model"] for node in state["tree"].values() if "model" in node]
+    failed = [entry["arm"] for entry in state["log"] if "failed" in entry]
     assert set(made) == {"1"}
     assert set(failed) == {"0"}
     assert len(failed) < 10
@@ -285,12 +287,12 @@ async def test_among_several_models_the_better_one_is_asked_more_often() -> None
     weak, strong = [FakeChatModel(reply=writing(by_name, name)) for name in ("weak", "strong")]
     judge = FakeChatModel(reply=writing(by_name))
     state = await run(judge, arms=[weak, strong], max_expansions=50)
-    made = Counter(one["model"] for one in state["tree"].values() if "model" in one)
+    made = Counter(node["model"] for node in state["tree"].values() if "model" in node)
     assert made["1"] > 3 * made["0"] > 0
     assert (len(weak.calls), len(strong.calls)) == (made["0"], made["1"])
     assert {kind(request) for request in judge.calls} == {"judge"}
-    for key, one in state["tree"].items():
-        assert key == ROOT or one["messages"][0].text.startswith(["weak", "strong"][int(one["model"])])
+    for key, node in state["tree"].items():
+        assert key == ROOT or node["messages"][0].text.startswith(["weak", "strong"][int(node["model"])])
     assert state["answer"].startswith("strong")
     assert_consistent(state)
 
@@ -339,7 +341,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
         yield listening
 
 
-def asked(server: OpenAIServer, what: str) -> list[str]:
+def prompts_of(server: OpenAIServer, what: str) -> list[str]:
     pairs = zip(server.requests, server.calls, strict=True)
     return [exchange.body["model"] for exchange, request in pairs if kind(request) == what]
 
@@ -351,11 +353,13 @@ async def test_models_by_name_are_asked_over_the_wire_and_named_in_the_tree(serv
         model="openai:judge", arms=["openai:a", "openai:b"], search="none", seed=1, max_expansions=12
     )
     state = await graph.ainvoke(QUESTION, context=context)
-    made = [one["model"] for one in state["tree"].values() if "model" in one]
-    assert Counter(name.removeprefix("openai:") for name in made) == Counter(asked(server, "sample"))
+    made = [node["model"] for node in state["tree"].values() if "model" in node]
+    assert Counter(name.removeprefix("openai:") for name in made) == Counter(prompts_of(server, "sample"))
     assert set(made) == {"openai:a", "openai:b"}
-    assert set(asked(server, "judge")) == {"judge"}
-    best = next(one for one in state["tree"].values() if one["messages"] and one["messages"][0].text == state["answer"])
+    assert set(prompts_of(server, "judge")) == {"judge"}
+    best = next(
+        node for node in state["tree"].values() if node["messages"] and node["messages"][0].text == state["answer"]
+    )
     assert state["messages"][-1].response_metadata["model_name"] == best["model"].removeprefix("openai:")
 
 
@@ -366,9 +370,9 @@ async def test_models_by_name_are_kept_for_a_run_that_is_resumed(server: OpenAIS
     settings: dict[str, Any] = {"search": "none", "seed": 1, "max_expansions": 12}
     begun = AbMctsContext(model="openai:judge", arms=["openai:a", "openai:b"], **settings)
     await stored.ainvoke(QUESTION, thread(), context=begun, interrupt_after=["start"])
-    assert asked(server, "sample") == []
+    assert prompts_of(server, "sample") == []
     state = await stored.ainvoke(None, thread(), context=AbMctsContext())
-    assert set(asked(server, "sample")) == {"a", "b"}
+    assert set(prompts_of(server, "sample")) == {"a", "b"}
     assert state["expansions"] == 12
     assert (await stored.aget_state(thread())).values["settings"]["arms"] == ["openai:a", "openai:b"]
 
@@ -396,7 +400,7 @@ async def test_a_program_is_refined_by_the_tests_that_it_has_failed() -> None:
     assert (state["outcome"]["status"], state["reward"]) == ("solved", 1)
     assert "2 * x" in state["answer"]
     assert "Tests failed:\nassert double(3) == 6 # output: 5" in model.calls[-1].text
-    assert {one["score"] for key, one in state["tree"].items() if depth_of(key) == 1} == {0.5}
+    assert {node["score"] for key, node in state["tree"].items() if depth_of(key) == 1} == {0.5}
     assert {kind(request) for request in model.calls} == {"sample"}, "a judge is not asked where tests can be run"
 
 

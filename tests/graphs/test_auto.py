@@ -23,7 +23,7 @@ TOLD = REFUSED.partition("\n")[0]
 def stages(out: Any) -> list[str]:
     """The stages of a run, each once in a row."""
     names = [turn["stage"] for turn in out["turns"]]
-    return [name for place, name in enumerate(names) if not place or names[place - 1] != name]
+    return [name for number, name in enumerate(names) if not number or names[number - 1] != name]
 
 
 async def play(reply: Any, **settings: Any) -> tuple[Any, FakeChatModelWithoutN]:
@@ -317,9 +317,9 @@ async def test_each_turn_is_an_event() -> None:
     model = FakeChatModel(reply=lambda request: "Answer: 7")
     context = AutoContext(model=model, search="none")
     parts = graph.astream({"messages": [("user", "How many?")]}, context=context, stream_mode="custom")
-    told = [part for part in [part async for part in parts] if part["event"] == "stage"]
-    assert [one["stage"] for one in told] == ["sample", "none"]
-    assert "0.94" in told[1]["why"]
+    stages = [part for part in [part async for part in parts] if part["event"] == "stage"]
+    assert [stage["stage"] for stage in stages] == ["sample", "none"]
+    assert "0.94" in stages[1]["why"]
 
 
 @pytest.mark.parametrize(

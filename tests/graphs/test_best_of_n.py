@@ -77,7 +77,7 @@ async def test_a_question_that_is_never_solved_costs_a_call_a_step_and_one_an_an
     assert kinds(model)["judge"] == 5
     assert (state["outcome"]["status"], state["tree"]["0.0.0.0.0.0"]["score"]) == ("exhausted", 0.5)
     assert Counter(depth_of(key) for key in state["tree"]) == {0: 1, **dict.fromkeys(range(1, 6), 5)}
-    assert {one["kind"] for key, one in state["tree"].items() if depth_of(key) == 5} == {"answer"}
+    assert {node["kind"] for key, node in state["tree"].items() if depth_of(key) == 5} == {"answer"}
 
 
 @pytest.mark.parametrize(("parallel", "seconds"), [(1, 1 + 5 * 2), (5, 1 + 2), (8, 1 + 2)])
@@ -93,7 +93,7 @@ async def test_only_answers_are_judged_and_each_once() -> None:
     state = await run(model)
     judges = [request.last.count("<answer>") for request in model.calls if request.schema]
     assert judges == [1] * 5
-    scored = {one["kind"] for one in state["tree"].values() if one["score"] is not None}
+    scored = {node["kind"] for node in state["tree"].values() if node["score"] is not None}
     assert scored == {"answer"}
     assert state["stats"][ROOT]["visits"] == 5
 
@@ -114,7 +114,7 @@ async def test_trajectories_that_begin_alike_share_that_step_and_part_where_they
 
     model = FakeChatModel(reply=reply)
     state = await run(model, parallel=parallel)
-    counts = {key: one.get("samples", 1) for key, one in state["tree"].items() if key != ROOT}
+    counts = {key: node.get("samples", 1) for key, node in state["tree"].items() if key != ROOT}
     assert counts == {"0.0": 5, "0.0.0": 3, "0.0.1": 2} | {f"0.0.0.{i}": 1 for i in range(3)} | {
         f"0.0.1.{i}": 1 for i in range(2)
     }

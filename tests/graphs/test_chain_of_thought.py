@@ -105,8 +105,8 @@ async def test_the_most_frequent_answer_wins_whatever_its_form(model_type: type[
 
 async def test_answers_are_equal_in_whatever_words_they_say_what_was_asked() -> None:
     given = {"messages": [("user", "Tom has 3 boxes with 12 pencils each. How many pencils has he now?")]}
-    said = saying("36", "36 pencils", "He has 36 pencils now.", "48", "48")
-    out, _ = await run(said, given, samples=5)
+    model = saying("36", "36 pencils", "He has 36 pencils now.", "48", "48")
+    out, _ = await run(model, given, samples=5)
     assert (out["answer"], [sample["normal"] for sample in out["samples"]].count("36")) == ("36", 3)
 
 
@@ -166,10 +166,10 @@ async def test_votes_are_equal_where_the_likelihood_of_one_is_not_told(silent: t
         return reply.text if request.index in silent else reply
 
     events = await heard(script)
-    told = [event["why"] for event in events if event["event"] == "equal_votes"]
+    reasons = [event["why"] for event in events if event["event"] == "equal_votes"]
     wanted = [f"the provider tells no log-probabilities of {len(silent)} of 5 samples"] if silent else []
     answers = [event["answer"] for event in events if event["event"] == "vote"]
-    assert (answers, told) == (["5" if silent else "4"], wanted)
+    assert (answers, reasons) == (["5" if silent else "4"], wanted)
 
 
 async def test_a_model_that_has_no_log_probabilities_is_not_asked_for_them() -> None:
@@ -322,9 +322,9 @@ REWARDS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "said", "reward", "status"), REWARDS)
-async def test_environments_reward(name: str, given: Any, said: str, reward: float | None, status: str) -> None:
-    out, model = await run(lambda _: said, given, environment=name)
+@pytest.mark.parametrize(("name", "given", "reply", "reward", "status"), REWARDS)
+async def test_environments_reward(name: str, given: Any, reply: str, reward: float | None, status: str) -> None:
+    out, model = await run(lambda _: reply, given, environment=name)
     assert (out["reward"], out["outcome"]["status"]) == (reward, status)
     assert [request for request in model.calls if GOLD in request.text] == []
 
@@ -339,10 +339,12 @@ async def test_a_board_of_letters_is_an_answer_without_a_reward() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "question", "said"), [("game24", "4 5 6 10", "None"), ("fever", "It is.", "maybe")]
+    ("environment", "question", "reply"), [("game24", "4 5 6 10", "None"), ("fever", "It is.", "maybe")]
 )
-async def test_an_answer_that_the_environment_refuses_is_not_solved(environment: str, question: str, said: str) -> None:
-    model = FakeChatModel(reply=saying(f"Answer: {said}"))
+async def test_an_answer_that_the_environment_refuses_is_not_solved(
+    environment: str, question: str, reply: str
+) -> None:
+    model = FakeChatModel(reply=saying(f"Answer: {reply}"))
     context = ChainOfThoughtContext.model_validate({"model": model, "environment": environment})
     out = await graph.ainvoke({"messages": [("user", question)]}, context=context)
     assert out["outcome"]["status"] == "exhausted"

@@ -68,6 +68,6 @@ async def test_a_stream_of_mixed_tasks_is_solved_better_in_its_second_half(
         assert shown is not None
         assert [int(cell) for cell in shown[1].split("|")] == row, measured
     kept = await all_items(store)
-    told = re.search(r"(\d+) items were kept", page)
-    assert told is not None
-    assert int(told[1]) == len(kept), len(kept)
+    count = re.search(r"(\d+) items were kept", page)
+    assert count is not None
+    assert int(count[1]) == len(kept), len(kept)

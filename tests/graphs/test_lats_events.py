@@ -84,21 +84,21 @@ async def test_the_log_gives_the_figures_of_any_moment_and_what_each_job_has_cos
     _, state = await tell(**settings)
     figures: dict[str, list[float]] = {}
     seen: list[str] = []
-    for told in state["log"]:
-        figures |= {key: first_figures(state["tree"][key]) for key in told["added"]} | told["stats"]
-        seen += told["added"]
+    for entry in state["log"]:
+        figures |= {key: first_figures(state["tree"][key]) for key in entry["added"]} | entry["stats"]
+        seen += entry["added"]
         assert set(figures) == set(seen)
     assert figures == {key: [stat["visits"], stat["total"]] for key, stat in state["stats"].items()}
     assert seen == list(state["tree"])
     spent = state["usage"]
-    assert sum(told["calls"] for told in state["log"]) in (spent["model_calls"], spent["model_calls"] - 1)
-    assert sum(told["tokens"] for told in state["log"]) <= spent["total_tokens"]
+    assert sum(entry["calls"] for entry in state["log"]) in (spent["model_calls"], spent["model_calls"] - 1)
+    assert sum(entry["tokens"] for entry in state["log"]) <= spent["total_tokens"]
 
 
 async def test_the_cost_of_what_was_done_at_once_is_told_apart() -> None:
     events, state = await tell(**SETTINGS["open, in parallel"])
     visited = [event for event in events if event["event"] == "visited"]
-    assert [event["calls"] for event in visited] == [1 + len(told["added"]) for told in state["log"][1:]]
+    assert [event["calls"] for event in visited] == [1 + len(entry["added"]) for entry in state["log"][1:]]
     assert sum(event["tokens"] for event in visited) + state["log"][0]["tokens"] == state["usage"]["total_tokens"]
 
 

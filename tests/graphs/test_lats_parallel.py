@@ -61,7 +61,7 @@ def test_while_the_slowest_candidate_of_a_leaf_is_judged_the_next_leaves_are_sam
     begun, ended = next((begun, ended) for begun, ended, _ in timeline.calls if ended - begun == 20)
     meanwhile = [kind(request) for at, until, request in timeline.calls if begun < at and until < ended]
     assert (meanwhile.count("sample"), meanwhile.count("judge")) == (3, 3 * 3)
-    assert [told["node"] for told in state["log"]][-1] == "0.0", "the leaf that took longest is told last"
+    assert [entry["node"] for entry in state["log"]][-1] == "0.0", "the leaf that took longest is told last"
     assert_consistent(state)
 
 
@@ -151,9 +151,9 @@ def test_with_several_leaves_in_flight_nothing_is_lost_or_counted_twice(parallel
     model = FakeChatModel(reply=reply, latency=moody(seed))
     state, _ = virtually(run(model, parallel=parallel, max_expansions=40, max_model_calls=1000, max_depth=6))
     assert_consistent(state)
-    assert len([told for told in state["log"] if told["kind"] == "expand"]) == state["expansions"] == 40
-    assert len({told["node"] for told in state["log"]}) == 41
-    assert sum(told["calls"] for told in state["log"]) == len(model.calls) == state["usage"]["model_calls"]
+    assert len([entry for entry in state["log"] if entry["kind"] == "expand"]) == state["expansions"] == 40
+    assert len({entry["node"] for entry in state["log"]}) == 41
+    assert sum(entry["calls"] for entry in state["log"]) == len(model.calls) == state["usage"]["model_calls"]
 
 
 def test_a_limit_takes_in_what_was_paid_for() -> None:
@@ -279,7 +279,7 @@ async def test_an_interrupt_inside_an_action_pauses_the_graph_and_the_answer_goe
     stored = builder.compile(checkpointer=InMemorySaver())
     context = LatsContext(model=model, environment=Careful(), parallel=parallel, n=3, simulate=False)
     paused = await stored.ainvoke(QUESTION, thread(), context=context)
-    assert [asked.value for asked in paused["__interrupt__"]] == [{"may I": "danger"}]
+    assert [interrupt.value for interrupt in paused["__interrupt__"]] == [{"may I": "danger"}]
     assert model.in_flight == 0
     state = await stored.aget_state(thread())
     assert state.next == ("expand",)

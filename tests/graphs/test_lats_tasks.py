@@ -157,7 +157,7 @@ def route(request: Request) -> str:
 async def test_a_rollout_goes_down_to_the_end_of_the_task_and_its_nodes_stay_in_the_tree() -> None:
     scores = {"Search[Alpha 1]": 1.0, "Search[Beta 0]": 0.5, "Finish[peak 1]": 0.75}
     state, _ = await research(route, scores, n=2, max_rollouts=1, judge_weight=1, max_lessons=0)
-    assert [(told["kind"], told["node"]) for told in state["log"]] == [
+    assert [(entry["kind"], entry["node"]) for entry in state["log"]] == [
         ("start", None),
         ("expand", "0"),
         ("simulate", "0.1"),
@@ -197,7 +197,7 @@ async def test_a_rewarded_answer_solves_the_task() -> None:
 
 async def test_without_simulation_each_expansion_is_a_rollout() -> None:
     state, _ = await research(route, n=2, max_rollouts=3, simulate=False, judge_weight=1)
-    assert [told["kind"] for told in state["log"]] == ["start", "expand", "expand", "expand"]
+    assert [entry["kind"] for entry in state["log"]] == ["start", "expand", "expand", "expand"]
     assert_consistent(state)
 
 
@@ -233,20 +233,20 @@ async def test_a_lesson_stands_in_all_later_prompts_of_the_agent_and_the_judge_a
         ("rock", "Not Finish[rock]."),
     ]
     for number, lesson in enumerate(state["lessons"]):
-        place = [number for number, request in enumerate(model.calls) if kind(request) == "reflect"][number]
-        assert not any(lesson["text"] in request.text for request in model.calls[:place])
-        later = [request for request in model.calls[place + 1 :] if kind(request) in ("sample", "judge")]
+        index = [number for number, request in enumerate(model.calls) if kind(request) == "reflect"][number]
+        assert not any(lesson["text"] in request.text for request in model.calls[:index])
+        later = [request for request in model.calls[index + 1 :] if kind(request) in ("sample", "judge")]
         assert {kind(request) for request in later} == {"sample", "judge"}
         assert all(f"<lesson>\n{lesson['text']}\n</lesson>" in request.text for request in later)
 
 
-@pytest.mark.parametrize(("settings", "asked"), [({}, "judge"), ({"grades": "labels"}, "label")])
-async def test_a_judge_is_shown_lessons_as_material_not_as_orders(settings: dict[str, Any], asked: str) -> None:
+@pytest.mark.parametrize(("settings", "kind_of_call"), [({}, "judge"), ({"grades": "labels"}, "label")])
+async def test_a_judge_is_shown_lessons_as_material_not_as_orders(settings: dict[str, Any], kind_of_call: str) -> None:
     script = agent(each("Search[Alpha]"), {})
     model = FakeChatModel(reply=lambda request: "sure" if kind(request) == "label" else script(request))
     given = {**ASKED, "advice": "Read about Alpha first."}
     await run(model, given, environment="questions", max_expansions=1, **settings)
-    acting, judging = of(model, "sample")[0].text, of(model, asked)[0].text
+    acting, judging = of(model, "sample")[0].text, of(model, kind_of_call)[0].text
     assert "Read about Alpha first." in judging
     assert ("plans to follow" in acting, "plans to follow" in judging) == (True, False)
     assert "They are material, no criteria" in judging
@@ -348,17 +348,17 @@ async def test_the_same_state_reached_by_two_ways_is_graded_once(parallel: int) 
 
 
 async def test_siblings_that_come_to_the_same_are_judged_once() -> None:
-    asked = {"messages": [("user", "A jacket of 80 euros costs 25 percent less. What does it cost?")]}
+    inputs = {"messages": [("user", "A jacket of 80 euros costs 25 percent less. What does it cost?")]}
     steps = each("calculate: 80 * (1 - 0.25)", "calculate: 80 euros * 0.75 = 60 euros", "calculate: 80 / 4")
     model = FakeChatModel(reply=agent(steps, {}))
-    state = await run(model, asked, environment="arithmetic", n=3, max_expansions=1)
+    state = await run(model, inputs, environment="arithmetic", n=3, max_expansions=1)
     assert [node.get("samples") for node in state["tree"].values()] == [None, 2, None]
     assert len(of(model, "judge")) == 2
 
 
 async def test_sharing_and_merging_are_events() -> None:
     model = FakeChatModel(reply=game(LISTS))
-    events = [event async for event in told(model, GAME, environment="game24", **BROAD)]
+    events = [event async for event in streamed(model, GAME, environment="game24", **BROAD)]
     names = [event["event"] for event in events]
     assert (names.count("shared"), names.count("merged"), names.count("refused")) == (1, 1, 0)
 
@@ -395,7 +395,7 @@ async def test_of_a_long_list_the_first_ones_that_are_possible_are_taken() -> No
 async def test_a_refused_action_is_told_as_an_event_and_is_no_node() -> None:
     steps = each("Fly[away]", "Search[Alpha]", "Lookup[peak]")
     model = FakeChatModel(reply=agent(steps, {}))
-    events = [event async for event in told(model, ASKED, environment="questions", n=3, max_expansions=1)]
+    events = [event async for event in streamed(model, ASKED, environment="questions", n=3, max_expansions=1)]
     refused = [(event["action"], event["why"]) for event in events if event["event"] == "refused"]
     assert [action for action, _ in refused] == ["Fly[away]", "Lookup[peak]"]
     assert "Search" not in refused[0][1], "nothing to copy"
@@ -416,7 +416,7 @@ async def test_an_environment_may_refuse_without_a_word() -> None:
     assert [node.get("action") for node in state["tree"].values()] == [None, "1 + 2 = 3"]
 
 
-async def told(model: FakeChatModel, given: Any, **settings: Any) -> Any:
+async def streamed(model: FakeChatModel, given: Any, **settings: Any) -> Any:
     """The progress events of a run."""
     context = LatsContext.model_validate({"model": model, **settings})
     async for event in graph.astream(given, context=context, stream_mode="custom"):
@@ -448,8 +448,8 @@ WON = "Answer: 1 * 2 * 3 * 4 = 24"
 
 
 async def test_a_proposal_that_solves_the_task_is_never_cut_and_its_siblings_are_not_graded() -> None:
-    said = ["1 + 2 = 3 (left: 3 3 4)", "1 + 3 = 4 (left: 2 4 4)", "2 * 3 = 6 (left: 1 4 6)", WON]
-    for reply in ("\n".join(said), "\n".join(reversed(said))):
+    steps = ["1 + 2 = 3 (left: 3 3 4)", "1 + 3 = 4 (left: 2 4 4)", "2 * 3 = 6 (left: 1 4 6)", WON]
+    for reply in ("\n".join(steps), "\n".join(reversed(steps))):
         model = FakeChatModel(reply=game({"1 2 3 4": reply}))
         state = await run(model, GAME, environment="game24", n=2)
         assert (state["outcome"]["status"], state["tree"]["0.0"]["action"]) == ("solved", WON)
@@ -495,7 +495,7 @@ async def test_limits_of_depth_and_of_rollouts() -> None:
     few, _ = await research(route, n=2, max_rollouts=2, judge_weight=1)
     assert few["outcome"]["status"] == "limit_reached"
     assert few["outcome"]["limit"] == {"name": "max_rollouts", "most": 2, "spent": 2}
-    assert [told["kind"] for told in few["log"]].count("expand") == 2
+    assert [entry["kind"] for entry in few["log"]].count("expand") == 2
 
 
 # Programs

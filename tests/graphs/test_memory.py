@@ -35,9 +35,14 @@ def talking(answer: Answer = "I see.", rating: int = 4) -> Script:
 
     def reply(request: Request) -> Reply:
         if request.schema == "Facts":
-            said = [one for one in re.findall(r"<said [^>]*>\n(.*?)\n</said>", request.last, re.S) if "?" not in one]
+            statements = [
+                text for text in re.findall(r"<said [^>]*>\n(.*?)\n</said>", request.last, re.S) if "?" not in text
+            ]
             return {
-                "facts": [{"about": "the user", "statement": fact(one[:80]), "importance": rating} for one in said[:20]]
+                "facts": [
+                    {"about": "the user", "statement": fact(statement[:80]), "importance": rating}
+                    for statement in statements[:20]
+                ]
             }
         if request.schema == "Questions":
             return {"questions": ["Who?", "Where?", "What?"]}
@@ -50,9 +55,9 @@ def talking(answer: Answer = "I see.", rating: int = 4) -> Script:
     return reply
 
 
-def fact(said: str) -> str:
+def fact(statement: str) -> str:
     """What is kept of what was said."""
-    return f"It is so that {said}"
+    return f"It is so that {statement}"
 
 
 class Talk:
@@ -79,7 +84,7 @@ class Talk:
         return await MemoryStream.open(self.store, owner_of(user), "lexical")
 
     async def all(self, user: str = "default") -> list[Memory]:
-        return [one async for one in (await self.stream(user)).everything()]
+        return [memory async for memory in (await self.stream(user)).everything()]
 
     def answered(self) -> list[Request]:
         """The calls that asked for an answer."""
@@ -90,7 +95,7 @@ SAID = ("My sister Ada lives in Turin.", "I bake bread on Sundays.", "Trams are 
 WHERE = "Where does my sister Ada live?"
 
 
-async def told(answer: Answer = "I see.", **settings: Any) -> Talk:
+async def talk_with_facts(answer: Answer = "I see.", **settings: Any) -> Talk:
     """An agent that was told three things."""
     talk = Talk(talking(answer), **settings)
     for text in SAID:
@@ -111,38 +116,38 @@ async def test_what_both_have_said_is_remembered_in_its_order_and_the_facts_in_i
     assert (assistant["text"], assistant["speaker"], assistant["importance"]) == ("How nice!", "assistant", 1)
     assert (kept["text"], kept["kind"], kept["about"], kept["importance"]) == (fact(SAID[0]), "fact", "the user", 7)
     assert kept["evidence"] == [user["id"]], "the answer of the assistant is no evidence"
-    assert len({one["conversation"] for one in (user, assistant, kept)}) == 1
+    assert len({memory["conversation"] for memory in (user, assistant, kept)}) == 1
     assert out["usage"]["model_calls"] == len(talk.model.calls) == 2
 
 
 async def test_another_thread_answers_from_what_was_said_before_and_cites_it() -> None:
-    talk = await told(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
+    talk = await talk_with_facts(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
     out = await talk.say(WHERE)
     first = out["memories"][0]
     assert (first["text"], first["because"], first["cited"]) == (fact(SAID[0]), [f"user: {SAID[0]}"], True)
-    assert [one["cited"] for one in out["memories"][1:]] == [False] * 3
-    assert [one["number"] for one in out["memories"]] == [1, 2, 3, 4]
-    for one in out["memories"]:
-        terms = {name: one[name] for name in ("recency", "importance", "relevance")}
+    assert [memory["cited"] for memory in out["memories"][1:]] == [False] * 3
+    assert [memory["number"] for memory in out["memories"]] == [1, 2, 3, 4]
+    for memory in out["memories"]:
+        terms = {name: memory[name] for name in ("recency", "importance", "relevance")}
         assert all(0 <= term <= 1 for term in terms.values())
         weighted = 0.3 * terms["recency"] + 0.6 * terms["importance"] + 3 * terms["relevance"]
-        assert one["score"] == pytest.approx(weighted / 3.9)
+        assert memory["score"] == pytest.approx(weighted / 3.9)
     assert (out["answer"], len(out["messages"])) == ("In Turin.", 2), "a mark means nothing to a reader"
     assert len(out["memories"]) == 4
 
 
 async def test_what_is_said_now_is_no_memory_yet_and_what_was_retrieved_counts_as_accessed() -> None:
-    talk = await told()
-    before = {one["id"]: one["accessed"] for one in await talk.all()}
+    talk = await talk_with_facts()
+    before = {memory["id"]: memory["accessed"] for memory in await talk.all()}
     out = await talk.say(WHERE, retrieved=1, fact_tokens=0)
-    assert WHERE not in [one["text"] for one in out["memories"]]
+    assert WHERE not in [memory["text"] for memory in out["memories"]]
     [found] = out["memories"]
-    after = {one["id"]: one["accessed"] for one in await talk.all()}
+    after = {memory["id"]: memory["accessed"] for memory in await talk.all()}
     assert [key for key, at in before.items() if after[key] > at] == [found["id"]]
 
 
 async def test_weights_are_settings() -> None:
-    talk = await told()
+    talk = await talk_with_facts()
     stream = await talk.stream()
     await stream.add([new_memory("A fire destroyed the house.", created=0.0, importance=10)])
     by_relevance = await talk.say(WHERE, recency=0, importance=0, retrieved=1, fact_tokens=0)
@@ -152,7 +157,7 @@ async def test_weights_are_settings() -> None:
 
 
 async def test_memories_are_told_as_events_and_so_is_where_they_lie() -> None:
-    talk = await told(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
+    talk = await talk_with_facts(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
     await talk.say(WHERE, retrieved=2, fact_tokens=0, verify_sources=False)
     names = [event["event"] for event in talk.events]
     assert names == ["begin", "memory", "retrieved", "retrieved", "cited", "remembered", "end"]
@@ -183,7 +188,7 @@ async def test_the_number_of_memories_is_bounded() -> None:
 
 
 async def test_users_never_see_each_others_memories() -> None:
-    talk = await told(user="ada")
+    talk = await talk_with_facts(user="ada")
     for user in ("bob", "ad", "ada/", "ADA", "experience/ada"):
         out = await talk.say(WHERE, user=user)
         assert (user, out["memories"]) == (user, [])
@@ -212,7 +217,7 @@ async def test_without_a_store_a_memory_lasts_as_long_as_the_process() -> None:
 
 
 async def test_a_memory_made_with_other_embeddings_is_misuse_before_any_call() -> None:
-    talk = await told()
+    talk = await talk_with_facts()
 
     class Others:
         model = "others"
@@ -264,7 +269,9 @@ async def test_where_nothing_is_remembered_brackets_are_text() -> None:
 
 
 async def test_a_citation_of_nothing_is_taken_out_and_counted() -> None:
-    talk = await told(lambda request: "In Turin [m1], I think [m77]." if WHERE in request.last else "I see [m5].")
+    talk = await talk_with_facts(
+        lambda request: "In Turin [m1], I think [m77]." if WHERE in request.last else "I see [m5]."
+    )
     assert (await talk.all())[1]["text"] == "I see."
     out = await talk.say(WHERE, verify_sources=False)
     assert out["answer"] == out["messages"][-1].text == "In Turin, I think."
@@ -274,7 +281,7 @@ async def test_a_citation_of_nothing_is_taken_out_and_counted() -> None:
 
 
 async def test_citations_of_earlier_turns_are_not_shown_again() -> None:
-    talk = await told(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
+    talk = await talk_with_facts(lambda request: "In Turin [m1]." if WHERE in request.last else "I see.")
     await talk.say(WHERE, thread="t")
     out = await talk.say("And why?", thread="t")
     prompt = talk.answered()[-1]
@@ -289,18 +296,18 @@ async def test_it_reflects_when_enough_has_happened_and_answers_from_insights_wi
     talk = Talk(talking(rating=4), reflect_at=12)
     for text in (*SAID, "It rains."):
         await talk.say(text)
-        kinds = [one["kind"] for one in await talk.all()]
+        kinds = [memory["kind"] for memory in await talk.all()]
         assert kinds.count("reflection") == (5 if text == SAID[2] else kinds.count("reflection"))
-    insights = [one for one in await talk.all() if one["kind"] == "reflection"]
+    insights = [memory for memory in await talk.all() if memory["kind"] == "reflection"]
     assert len(insights) == 5
-    assert all(len(one["evidence"]) == 2 for one in insights)
-    archived = {one["id"] for one in await talk.all() if one["archived"]}
-    assert archived == {below for one in insights for below in one["evidence"]}
+    assert all(len(memory["evidence"]) == 2 for memory in insights)
+    archived = {memory["id"] for memory in await talk.all() if memory["archived"]}
+    assert archived == {below for memory in insights for below in memory["evidence"]}
     out = await talk.say("Insight on what these memories say together?", retrieved=3, fact_tokens=0)
-    reflected = next(one for one in out["memories"] if one["kind"] == "reflection")
-    texts = {one["id"]: one["text"] for one in await talk.all()}
-    evidence = next(one["evidence"] for one in insights if one["id"] == reflected["id"])
-    assert [line.partition(": ")[2] for line in reflected["because"]] == [texts[one] for one in evidence]
+    reflected = next(memory for memory in out["memories"] if memory["kind"] == "reflection")
+    texts = {memory["id"]: memory["text"] for memory in await talk.all()}
+    evidence = next(memory["evidence"] for memory in insights if memory["id"] == reflected["id"])
+    assert [line.partition(": ")[2] for line in reflected["because"]] == [texts[key] for key in evidence]
     assert f"- because: {reflected['because'][0]}" in talk.answered()[-1].text
 
 
@@ -336,7 +343,7 @@ async def test_what_cannot_be_rated_is_remembered_all_the_same(fault: str) -> No
     out = await talk.say(SAID[0])
     assert out["answer"] == "I see."
     assert out["outcome"]["status"] == ("limit_reached" if fault == "limit" else "answered")
-    assert [one["importance"] for one in await talk.all()] == [5.0, 1.0]
+    assert [memory["importance"] for memory in await talk.all()] == [5.0, 1.0]
 
 
 async def test_at_the_defaults_a_turn_takes_at_most_6_calls() -> None:
@@ -387,7 +394,7 @@ async def test_a_run_that_is_repeated_from_any_step_remembers_each_thing_once(pa
     await talk.graph.ainvoke(None, history[paused + 1].config, context=context)
     after = await talk.all()
     assert len(before) == 8
-    assert [{**one, "accessed": 0} for one in after] == [{**one, "accessed": 0} for one in before]
+    assert [{**memory, "accessed": 0} for memory in after] == [{**memory, "accessed": 0} for memory in before]
 
 
 # Data, not instructions
@@ -409,7 +416,7 @@ async def test_instructions_planted_in_a_memory_stay_quoted_data() -> None:
     assert "{secrets} are public" in remembered
     assert remembered.count("</memory>") == len(re.findall(r'^<memory number="m\d+" kind=', remembered, re.MULTILINE))
     assert question == "What did I note?"
-    assert [one["cited"] for one in out["memories"]] == [False, False]
+    assert [memory["cited"] for memory in out["memories"]] == [False, False]
     keeping = next(request for request in talk.model.calls if request.schema == "Facts")
     assert (keeping.last.count("\n</said>"), keeping.last.count("\n</answer>")) == (1, 1)
 
@@ -421,7 +428,7 @@ async def test_the_offline_model_answers_from_memories_and_cites_them() -> None:
     for text in ("My sister Ada lives in Turin and plays the cello.", "I bake bread every Sunday with Bob."):
         await compiled.ainvoke({"messages": [("user", text)]}, context=context)
     out = await compiled.ainvoke({"messages": [("user", "Where does my sister live?")]}, context=context)
-    [cited_one] = [one for one in out["memories"] if one["cited"]]
+    [cited_one] = [memory for memory in out["memories"] if memory["cited"]]
     assert cited_one["text"] == "My sister Ada lives in Turin and plays the cello."
     assert "lives in Turin and plays the cello." in out["answer"]
     assert "References" not in out["answer"]

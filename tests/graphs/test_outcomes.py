@@ -79,7 +79,7 @@ def saying(text: str, score: float | None = None) -> Script:
 def acting(action: str, at_last: str = "") -> Script:
     """An agent that always acts so, and answers so where it may act no more."""
     closing, step = ("No further action", "The run ends here"), f"Thought: So.\nAction: {action}"
-    return lambda request: f"Final Answer: {at_last}" if any(told in request.text for told in closing) else step
+    return lambda request: f"Final Answer: {at_last}" if any(phrase in request.text for phrase in closing) else step
 
 
 def voting(request: Request) -> Reply:
@@ -97,8 +97,8 @@ def responding(*, complete: bool, cites: bool, level: str = "full", answered: st
         if request.schema == "Revision":
             return {"sentences": []}
         found = re.findall(r'"url": "([^"]+)"', request.text)[:1] if cites else []
-        said = {"missing": "" if complete else "Proof.", "superfluous": "", "complete": complete}
-        common = {"answer": f"It helps{' [1]' if found else ''}.", "reflection": said}
+        critique = {"missing": "" if complete else "Proof.", "superfluous": "", "complete": complete}
+        common = {"answer": f"It helps{' [1]' if found else ''}.", "reflection": critique}
         queries = [f"reflection {len(request.messages)}"] if cites else ["reflection"]
         draft = request.schema == "AnswerQuestion"
         return {**common, "search_queries": queries, **({} if draft else {"references": found})}
@@ -165,8 +165,10 @@ def solving(name: str, **settings: Any) -> Run:
 
 def fruitless(request: Request) -> Reply | Sequence[Reply]:
     """A planner of whose two workers one finds nothing."""
-    said = SOLVING["plan"].endless(request)
-    return said.replace("IMPOSSIBLE: nothing was found", "I found nothing on this.") if isinstance(said, str) else said
+    reply = SOLVING["plan"].endless(request)
+    return (
+        reply.replace("IMPOSSIBLE: nothing was found", "I found nothing on this.") if isinstance(reply, str) else reply
+    )
 
 
 RUNS: Mapping[tuple[str, str], Run] = {

@@ -115,8 +115,8 @@ async def test_the_environment_says_what_is_right(
     given = {"messages": [("user", TASK["question"])], "task": TASK}
     context = {"model": saying(number), "environment": environment, "search": "none", **settings}
     out = await graph.ainvoke(given, context=context)
-    said = out["trials"][-1]["reward"] if "trials" in out else out["reward"]
-    assert (out["answer"], said) == (number, reward)
+    rewarded = out["trials"][-1]["reward"] if "trials" in out else out["reward"]
+    assert (out["answer"], rewarded) == (number, reward)
     assert (out["outcome"]["status"] == "solved") is solved
 
 

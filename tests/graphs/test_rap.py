@@ -92,26 +92,26 @@ async def test_a_question_is_answered_by_way_of_sub_questions() -> None:
 async def test_the_answers_of_all_paths_are_weighed() -> None:
     """A path weighs the mean of its rewards: (0.8 + 0.9) / 2, and (sqrt 0.18 + 0.9) / 2."""
     out, _ = await run(eggs, n=2, confidence_samples=4, max_rollouts=2)
-    one, other = (0.8 + 0.9) / 2, (0.18**0.5 + 0.9) / 2
+    first, other = (0.8 + 0.9) / 2, (0.18**0.5 + 0.9) / 2
     assert out["weights"] == [
         {
             "answer": "12 eggs",
             "node": "0.0.0",
             "paths": 1,
-            "weight": pytest.approx(one),
-            "share": pytest.approx(one / (one + other)),
+            "weight": pytest.approx(first),
+            "share": pytest.approx(first / (first + other)),
         },
         {
             "answer": "13 eggs",
             "node": "0.1.0",
             "paths": 1,
             "weight": pytest.approx(other),
-            "share": pytest.approx(other / (one + other)),
+            "share": pytest.approx(other / (first + other)),
         },
     ]
     assert out["answer"] == "12 eggs"
-    assert out["stats"]["0"]["total"] == pytest.approx(one + other)
-    assert out["stats"]["0"]["own"]["best"] == pytest.approx(one)
+    assert out["stats"]["0"]["total"] == pytest.approx(first + other)
+    assert out["stats"]["0"]["own"]["best"] == pytest.approx(first)
 
 
 async def test_many_light_paths_outweigh_a_heavy_one() -> None:
@@ -131,7 +131,7 @@ async def test_many_light_paths_outweigh_a_heavy_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("reply", "answer"),
     [
         ("Answer: 12", "12"),
         ("3 * 4 = 12\n**Answer:** 12", "12"),
@@ -144,8 +144,10 @@ async def test_many_light_paths_outweigh_a_heavy_one() -> None:
         ("Answer:", "Answer:"),
     ],
 )
-async def test_answers_are_read_as_models_write_them(said: str, answer: str) -> None:
-    out, _ = await run(lambda request: said if "whole question" in request.last else eggs(request), n=1, max_rollouts=1)
+async def test_answers_are_read_as_models_write_them(reply: str, answer: str) -> None:
+    out, _ = await run(
+        lambda request: reply if "whole question" in request.last else eggs(request), n=1, max_rollouts=1
+    )
     assert out["answer"] == answer
 
 
@@ -221,8 +223,8 @@ async def test_predictions_agree_whatever_words_of_the_whole_question_they_repea
             return f"Answer: {['924 euros', '924', '924 euros for each egg'][request.index]}"
         return eggs(request)
 
-    asked = {"messages": [("user", "How much is it in euros for each egg?")]}
-    out, model = await run(priced, asked, n=1, max_rollouts=1, action_reward="judge")
+    inputs = {"messages": [("user", "How much is it in euros for each egg?")]}
+    out, model = await run(priced, inputs, n=1, max_rollouts=1, action_reward="judge")
     assert out["tree"]["0.0"]["terms"]["r1"] == 1
     [rated, *_] = [request for request in model.calls if request.schema]
     assert "'Now we can answer the question: ...' is exactly right once" in rated.text
@@ -255,8 +257,8 @@ async def test_what_is_found_for_a_sub_question_is_shown_where_it_is_answered(tm
     numbered = [request for request in model.calls if '"number": 1' in request.last]
     assert numbered == [request for request in model.calls if "Phrase it for the user" in request.last], "who may cite"
     assert not any("corpus:" in request.text for request in model.calls if kind(request) not in KNOWING)
-    asked = len(tagged("asked", model.calls[-1].last))
-    assert out["usage"]["tool_calls"] == len(shown) + asked, "the answer is phrased from all that was found on its path"
+    count = len(tagged("asked", model.calls[-1].last))
+    assert out["usage"]["tool_calls"] == len(shown) + count, "the answer is phrased from all that was found on its path"
 
 
 async def test_passages_that_do_not_bear_on_a_sub_question_are_not_shown(tmp_path: Path) -> None:
@@ -274,9 +276,9 @@ async def test_passages_that_do_not_bear_on_a_sub_question_are_not_shown(tmp_pat
 
 def loud(request: Request) -> Reply:
     """Like `eggs`, with log-probabilities."""
-    said = eggs(request)
-    chances = [0.25 if "way b" in line else 0.5 for line in said.splitlines()] if isinstance(said, str) else []
-    return likely(said, *chances) if isinstance(said, str) else said
+    reply = eggs(request)
+    chances = [0.25 if "way b" in line else 0.5 for line in reply.splitlines()] if isinstance(reply, str) else []
+    return likely(reply, *chances) if isinstance(reply, str) else reply
 
 
 @pytest.mark.wire
@@ -286,16 +288,16 @@ async def test_log_probabilities_of_the_provider_are_the_likelihood(monkeypatch:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = RapContext(model="openai:gpt-4.1", search="none", n=2, max_rollouts=1)
         out = await graph.ainvoke(QUESTION, context=context)
-        asked = {kind(request): exchange.body for request, exchange in zip(server.calls, server.requests, strict=True)}
+        bodies = {kind(request): exchange.body for request, exchange in zip(server.calls, server.requests, strict=True)}
     await close_models()
     assert {key: step["terms"]["r0"] for key, step in out["tree"].items() if key != "0"} == {
         "0.0": pytest.approx(0.5),
         "0.1": pytest.approx(0.25),
         "0.0.0": pytest.approx(0.5),
     }
-    assert asked.keys() == {"propose", "predict", "phrase"}, "no judge is asked"
-    assert asked["propose"]["logprobs"] is True
-    assert "logprobs" not in asked["predict"]
+    assert bodies.keys() == {"propose", "predict", "phrase"}, "no judge is asked"
+    assert bodies["propose"]["logprobs"] is True
+    assert "logprobs" not in bodies["predict"]
 
 
 @pytest.mark.matrix(keep=2)
@@ -433,8 +435,8 @@ async def test_what_a_model_foresees_is_the_state_of_a_step_until_the_path_ends(
 
 async def test_a_model_that_sees_the_goal_too_early_is_refuted() -> None:
     def eager(request: Request) -> str:
-        told = foreseen(request)
-        return told.replace("Done: no", "Done: yes") if "white" in tagged("action", request.last)[0] else told
+        reply = foreseen(request)
+        return reply.replace("Done: no", "Done: yes") if "white" in tagged("action", request.last)[0] else reply
 
     out, _ = await solved(TOWER, planner(0.5, eager), n=4, max_rollouts=30, max_model_calls=300)
     ends = [step for step in out["tree"].values() if step.get("done")]
@@ -474,8 +476,8 @@ async def test_steps_that_are_impossible_or_lead_back_end_a_path() -> None:
         return likely("put down the white block" if held else "pick up the white block\npick up the blue block", 0.5)
 
     out, _ = await solved(TOWER, reply)
-    told = {step["action"]: (step["score"], step["critique"]) for step in out["tree"].values() if step.get("done")}
-    assert told == {
+    scores = {step["action"]: (step["score"], step["critique"]) for step in out["tree"].values() if step.get("done")}
+    assert scores == {
         "put down the white block": (0.0, "It leads back to where the path has been."),
         "pick up the blue block": (0.0, "By its own prediction this step is not possible."),
     }
@@ -508,8 +510,8 @@ async def test_a_state_that_is_reached_twice_is_thought_through_once() -> None:
 
     settings: Asked = {"n": 9, "max_depth": 20, "max_rollouts": 100, "max_model_calls": 500, "exploration_weight": 3}
     out, model = await solved(crossing, wandering, **settings)
-    asked = [request.last for request in model.calls]
-    assert len(asked) == len(set(asked)), "no question is put twice"
+    prompts = [request.last for request in model.calls]
+    assert len(prompts) == len(set(prompts)), "no question is put twice"
     states = Counter(step["observation"] for step in out["tree"].values() if not step.get("done") and step["score"])
     assert max(states.values()) > 1
 

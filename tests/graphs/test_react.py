@@ -87,8 +87,8 @@ async def test_the_scratchpad_is_numbered_and_the_model_is_stopped_before_it_obs
 
 async def test_an_invented_observation_is_cut_off() -> None:
     def invents(request: Request) -> Reply:
-        said = "Sum.\nAction: calculator[6 * 7]\n Observation: 41\nThought: So be it.\nFinal Answer: 41"
-        return "Final Answer: 42" if taken(request) else said
+        written = "Sum.\nAction: calculator[6 * 7]\n Observation: 41\nThought: So be it.\nFinal Answer: 41"
+        return "Final Answer: 42" if taken(request) else written
 
     out, model = await run(invents, acting="paper")
     assert [step["observation"] for step in out["steps"]] == ["42"]
@@ -165,10 +165,10 @@ async def test_arguments_may_be_json(action: str, words: list[str], mark: str) -
 
 
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "query"),
     [("echo[a [1] b] and so on [2]", "a [1] b"), ("echo[two\nlines]", "two\nlines"), ("echo[]", ""), ("echo", "")],
 )
-async def test_other_arguments_are_taken_as_they_are(action: str, said: str) -> None:
+async def test_other_arguments_are_taken_as_they_are(action: str, query: str) -> None:
     given = []
 
     @tool
@@ -178,7 +178,7 @@ async def test_other_arguments_are_taken_as_they_are(action: str, said: str) -> 
         return text
 
     await run(steps(f"Action: {action}", "Final Answer: done"), acting="paper", tools=[echo])
-    assert given == [said]
+    assert given == [query]
 
 
 # What goes wrong with an action
@@ -201,23 +201,23 @@ WRONG = [
 
 @pytest.mark.matrix(keep=5)
 @both_ways
-@pytest.mark.parametrize(("text", "native", "told"), WRONG)
+@pytest.mark.parametrize(("text", "native", "problem"), WRONG)
 async def test_what_goes_wrong_is_told_and_counted_and_the_run_goes_on(
-    text: str, native: Reply, told: str, way: str
+    text: str, native: Reply, problem: str, way: str
 ) -> None:
     first, last = (text, "Final Answer: done") if way == "paper" else (native, "done")
     out, model = await run(steps(first, last), acting=way, tools=[broken], calculator=True)
     [step] = out["steps"]
     assert not step["valid"]
-    assert told in step["observation"]
+    assert problem in step["observation"]
     assert step["observation"] in model.calls[1].text
     assert (out["usage"]["tool_calls"], out["usage"]["tool_errors"]) == (1, 1)
     assert (out["answer"], out["outcome"]["status"]) == ("done", "answered")
 
 
-@pytest.mark.parametrize("said", ["I wonder.", "Action:", "Thought: Well.\nFinal Answer:", ToolUse("search", {})])
-async def test_what_cannot_be_read_is_told_and_counted(said: Reply) -> None:
-    out, model = await run(steps(said, "Final Answer: done"), acting="paper")
+@pytest.mark.parametrize("reply", ["I wonder.", "Action:", "Thought: Well.\nFinal Answer:", ToolUse("search", {})])
+async def test_what_cannot_be_read_is_told_and_counted(reply: Reply) -> None:
+    out, model = await run(steps(reply, "Final Answer: done"), acting="paper")
     assert (out["steps"][0]["action"], out["steps"][0]["valid"]) == ("", False)
     assert "No action could be read." in model.calls[1].last
     assert out["usage"]["parse_failures"] == 1
@@ -318,8 +318,8 @@ async def test_an_agent_that_goes_round_in_a_wider_circle_is_stopped(way: str) -
     def in_turn(request: Request) -> Reply:
         if "No further action is allowed" in request.text:
             return "Final Answer: 2"
-        asked = sum(message.type == "tool" for message in request.messages) + request.last.count("Observation ")
-        sum_of = f"1 + {asked % 2}"
+        count = sum(message.type == "tool" for message in request.messages) + request.last.count("Observation ")
+        sum_of = f"1 + {count % 2}"
         return ToolUse("calculator", {"expression": sum_of}) if request.tools else f"Action: calculator[{sum_of}]"
 
     out, _ = await run(in_turn, acting=way, max_repeats=2, max_actions=50)
@@ -394,12 +394,12 @@ async def test_a_full_context_leaves_out_the_first_steps_and_says_so(way: str) -
 
 @both_ways
 async def test_a_tool_may_ask_a_person(way: str) -> None:
-    asked = []
+    prompts = []
 
     @tool
     def ask_person(question: str) -> str:
         """Ask a person."""
-        asked.append(question)
+        prompts.append(question)
         return f"they say {interrupt(question)}"
 
     first, last = ToolUse("ask_person", {"question": "How?"}), "by the moon"
@@ -456,7 +456,7 @@ async def mcp_tools() -> Sequence[BaseTool]:
 
 
 @pytest.mark.wire
-@pytest.mark.matrix
+@pytest.mark.thorough
 @both_ways
 async def test_tools_of_an_mcp_server(way: str, mcp_tools: Sequence[BaseTool]) -> None:
     native = steps(
@@ -510,12 +510,12 @@ every_environment = pytest.mark.parametrize(
 
 def acting(actions: Sequence[str], gold: str = GOLD) -> Script:
     """Takes these actions, with a right answer that no prompt holds."""
-    said = [action.replace("{gold}", gold) for action in actions]
+    replies = [action.replace("{gold}", gold) for action in actions]
 
     def reply(request: Request) -> Reply:
         if "No further action is allowed" in request.text:
             return "Final Answer: nothing"
-        action = said[min(taken(request), len(said) - 1)]
+        action = replies[min(taken(request), len(replies) - 1)]
         return ToolUse("act", {"action": action}) if request.tools else f"Thought: On.\nAction: {action}"
 
     return reply
@@ -618,11 +618,11 @@ async def test_tools_stand_beside_actions_that_are_written() -> None:
 async def test_who_acts_by_calls_is_told_what_an_action_is_and_when_to_answer() -> None:
     task, actions = TASKS["game24"]
     _, model = await run(acting(actions), at(task), environment="game24", acting="tools")
-    told = model.calls[0].messages[0].text
-    assert "one action at a time" in told
-    assert "Where an example shows an action, call act with it" in told
-    assert "A message without a call" not in told
-    assert "give it as soon as you know it, also where no other action leads on" in told
+    instructions = model.calls[0].messages[0].text
+    assert "one action at a time" in instructions
+    assert "Where an example shows an action, call act with it" in instructions
+    assert "A message without a call" not in instructions
+    assert "give it as soon as you know it, also where no other action leads on" in instructions
 
 
 @pytest.mark.matrix(keep=3)
@@ -749,8 +749,8 @@ async def test_a_vote_is_an_event_and_its_samples_are_one_wave() -> None:
 
 @pytest.mark.matrix(keep=4)
 @both_ways
-@pytest.mark.parametrize(("calls", "asked"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
-async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: int, way: str) -> None:
+@pytest.mark.parametrize(("calls", "samples"), [(1, 1), (2, 1), (3, 2), (4, 3), (8, 5)])
+async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, samples: int, way: str) -> None:
     def searching(request: Request) -> Reply:
         if "best answer" in request.last or request.tool_choice == "none":
             return "Final Answer: done"
@@ -761,7 +761,7 @@ async def test_the_last_call_is_kept_when_steps_are_sampled(calls: int, asked: i
         {"model": model, "search": "none", "acting": way, "step_samples": 5, "max_model_calls": calls, "max_actions": 1}
     )
     out = await graph.ainvoke(ASK, context=context)
-    assert len(model.calls) == (asked + 1 if calls > 1 else 1)
+    assert len(model.calls) == (samples + 1 if calls > 1 else 1)
     assert out["answer"] is not None
 
 

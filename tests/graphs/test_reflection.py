@@ -137,7 +137,7 @@ async def test_the_critic_has_criteria_and_knows_the_length_the_last_score_and_w
 
 
 async def test_the_critique_is_told_as_it_comes() -> None:
-    told = [
+    events = [
         event
         async for event in graph.astream(
             ESSAY,
@@ -145,7 +145,7 @@ async def test_the_critique_is_told_as_it_comes() -> None:
             stream_mode="custom",
         )
     ]
-    assert [event["critique"] for event in told if event["event"] == "critique"] == ["flaw 1"]
+    assert [event["critique"] for event in events if event["event"] == "critique"] == ["flaw 1"]
 
 
 async def test_a_draft_cannot_leave_its_quotation() -> None:

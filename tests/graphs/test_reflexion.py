@@ -237,7 +237,7 @@ class TestCitations:
     """The responder cites the numbers of results; the list of references is built of them."""
 
     @pytest.mark.parametrize(
-        ("answer", "told"),
+        ("answer", "problem"),
         [
             ("See [1] and [7].", "[7]"),
             ("See [1, 3, 9].", "[9]"),
@@ -245,13 +245,13 @@ class TestCitations:
             ("See [1] and https://made.up/page.", "https://made.up/page"),
         ],
     )
-    async def test_what_was_never_found_is_told_once(self, answer: str, told: str, corpus: str) -> None:
+    async def test_what_was_never_found_is_told_once(self, answer: str, problem: str, corpus: str) -> None:
         def revise(request: Request, round: int) -> dict[str, Any]:
             return revision(round, **({} if "That does not fit" in request.last else {"answer": answer}))
 
         fake = model(revise)
         out = await run(fake, corpus, max_rounds=1)
-        assert told in fake.calls[-1].last
+        assert problem in fake.calls[-1].last
         assert out["answer"] == "Revision 1 [1].\n\nReferences:\n[1] corpus:moon.md"
         assert out["answers"][1]["references"] == ["corpus:moon.md"]
 
@@ -273,7 +273,9 @@ class TestCitations:
     async def test_results_are_numbered_once_for_the_run_and_found_once(self, corpus: str) -> None:
         fake = model(lambda _, round: revision(round, search_queries=["tides", "sand"]))
         out = await run(fake, corpus, max_rounds=2)
-        first, second = [json.loads(one.text)["results"] for one in fake.calls[-1].messages if one.type == "tool"]
+        first, second = [
+            json.loads(message.text)["results"] for message in fake.calls[-1].messages if message.type == "tool"
+        ]
         urls = [source["url"] for source in out["sources"]]
         assert [found["number"] for found in [*first, *second]] == [1 + urls.index(u) for u in dict.fromkeys(urls)]
         assert "references" not in str(fake.calls[-1].schemas["ReviseAnswer"])
@@ -332,7 +334,7 @@ class TestSearch:
         fake = FakeChatModel(reply=reply)
         out = await run(fake, corpus, max_rounds=2, tools=[weigh])
         problems = out["answers"][1]["problems"]
-        assert [sum(cause in one for one in problems) for cause in ("[7]", "xyzzy", "no scales")] == [1, 1, 1]
+        assert [sum(cause in problem for problem in problems) for cause in ("[7]", "xyzzy", "no scales")] == [1, 1, 1]
         assert fake.calls[-1].text.count("no scales") == 2, "once for each of two rounds"
 
     async def test_without_a_search_engine_it_mends_its_answer_once_and_ends(self) -> None:

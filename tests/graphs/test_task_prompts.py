@@ -82,7 +82,7 @@ ROLES: dict[str, tuple[Graph, Mapping[str, Any], set[str]]] = {
 def acts(environment: Environment) -> list[str]:
     """Actions that the environment takes, or that it refuses."""
     examples: list[Example] = list(environment.examples)
-    return ACTS.get(environment.name) or [act.action for one in examples for act in one.acts]
+    return ACTS.get(environment.name) or [act.action for example in examples for act in example.acts]
 
 
 def role(request: Request) -> str:
@@ -106,10 +106,10 @@ def role(request: Request) -> str:
 def playing(environment: Environment) -> FakeChatModel:
     """A model that does what the examples do, and finds it neither good nor bad."""
     judgement = {"reasoning": "So so.", "score": 0.5, "solved": False}
-    said = acts(environment)
+    steps = acts(environment)
 
     def reply(request: Request) -> Reply:
-        action = said[(request.index + request.attempt) % len(said)]
+        action = steps[(request.index + request.attempt) % len(steps)]
         candidates = len(re.findall("<candidate ", request.last))
         forms: dict[str, Reply] = {
             "Judgement": judgement,
@@ -117,20 +117,20 @@ def playing(environment: Environment) -> FakeChatModel:
             "Usefulness": {"scores": [0.5] * candidates},
             "vote": "The best choice is 1",
             "label": "It may be.\nlikely",
-            "list": "\n".join(said),
+            "list": "\n".join(steps),
             "predict": f"State {request.index}\nAnswer: 7\nDone: no",
             "reflect": "Look twice.",
             "conclude": "Final Answer: 7",
             "tests": "assert half(4) == 2",
         }
-        if (asked := role(request)) in forms:
-            return forms[asked]
+        if (form := role(request)) in forms:
+            return forms[form]
         return ToolUse("act", {"action": action}) if "act" in request.tools else f"Thought: so\nAction: {action}"
 
     return FakeChatModel(reply=reply)
 
 
-async def asked(name: str, roles: str, **settings: Any) -> list[Request]:
+async def requests_of(name: str, roles: str, **settings: Any) -> list[Request]:
     """What is asked of the model in a run on a task of an environment."""
     graph, own, _ = ROLES[roles]
     model = playing(get_environment(name))
@@ -143,7 +143,7 @@ async def asked(name: str, roles: str, **settings: Any) -> list[Request]:
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("roles", ROLES)
 async def test_every_prompt_says_what_the_task_is(name: str, roles: str) -> None:
-    environment, requests = get_environment(name), await asked(name, roles)
+    environment, requests = get_environment(name), await requests_of(name, roles)
     for request in requests:
         assert environment.goal in request.text, role(request)
         assert environment.rules in request.text, role(request)
@@ -158,7 +158,7 @@ async def test_every_prompt_says_what_the_task_is(name: str, roles: str) -> None
 @pytest.mark.parametrize("roles", ["react, text", "lats", "lats, lists", "votes", "trials"])
 async def test_who_acts_or_judges_is_told_the_actions_and_worked_examples(name: str, roles: str) -> None:
     environment = get_environment(name)
-    for request in await asked(name, roles):
+    for request in await requests_of(name, roles):
         assert environment.actions in request.messages[0].text, role(request)
         assert environment.effects in request.messages[0].text, role(request)
         for example in environment.examples:
@@ -168,13 +168,13 @@ async def test_who_acts_or_judges_is_told_the_actions_and_worked_examples(name: 
 
 @pytest.mark.parametrize("roles", ["react, text", "react, tools", "chain_of_thought", "lats", "rap", "trials"])
 async def test_one_setting_leaves_the_examples_out(roles: str) -> None:
-    requests = await asked("game24", roles, examples=False)
+    requests = await requests_of("game24", roles, examples=False)
     assert requests
     assert not any("Example" in json.dumps(request.text) for request in requests)
 
 
 async def test_the_roles_of_a_run_share_the_beginning_of_their_prompts() -> None:
-    firsts = {request.messages[0].text for request in await asked("game24", "lats, lists")}
+    firsts = {request.messages[0].text for request in await requests_of("game24", "lats, lists")}
     task = get_environment("game24").examples[-1].why
     assert len(firsts) == 3, "who lists, who labels and who concludes"
     assert len({first.partition(task)[0] for first in firsts}) == 1

@@ -77,7 +77,7 @@ async def run(
     return await compiled.ainvoke(given, CONFIG, context=context), model
 
 
-def asked(model: FakeChatModel, name: str = "") -> list[Request]:
+def requests_of(model: FakeChatModel, name: str = "") -> list[Request]:
     return [request for request in model.calls if who(request) == name]
 
 
@@ -85,10 +85,10 @@ def asked(model: FakeChatModel, name: str = "") -> list[Request]:
 
 
 async def test_members_are_told_who_they_are_what_it_is_for_and_what_was_reported() -> None:
-    said = {"critique": "How deep?", "best": 1, "score": 0.3}
-    script = leading(to("diver"), said | to("writer"), {"best": 2, "score": 0.9, "done": True})
+    delegation = {"critique": "How deep?", "best": 1, "score": 0.3}
+    script = leading(to("diver"), delegation | to("writer"), {"best": 2, "score": 0.9, "done": True})
     out, model = await run(script, roles=[role("diver", "Dive for it."), role("writer", "Write it up.")])
-    [first], [second] = asked(model, "diver"), asked(model, "writer")
+    [first], [second] = requests_of(model, "diver"), requests_of(model, "writer")
     assert "You are diver, a member of a team. Dive for it." in first.text
     assert "You are writer, a member of a team. Write it up." in second.text
     assert first.last.endswith("A task for diver.")
@@ -104,7 +104,7 @@ async def test_the_supervisor_sees_the_team_and_all_that_stands() -> None:
     replies = iter(["10 m", "20 m", "30 m"])
     script = leading(to("diver"), to("writer"), to("diver"), {"done": True, "best": 2}, report=lambda _: next(replies))
     _, model = await run(script)
-    first, *_, last = asked(model)
+    first, *_, last = requests_of(model)
     assert '<member name="diver">\nDive for it.\n</member>' in first.text
     assert "Nothing has been reported yet." in first.text
     assert "Rounds of work left: 4." in first.text
@@ -119,15 +119,15 @@ async def test_a_report_on_another_task_of_the_same_member_does_not_replace_the_
     other = {"tasks": [{"to": "diver", "task": "Taste it."}]}
     script = leading(to("diver"), {"best": 1} | other, {"best": 2} | to("writer"), {"best": 3, "done": True})
     _, model = await run(lambda r: script(r) if r.schema else next(depths))
-    shown = re.findall(r'<report number="(\d)"', asked(model, "writer")[0].text)
+    shown = re.findall(r'<report number="(\d)"', requests_of(model, "writer")[0].text)
     assert shown == ["1", "2"]
-    assert re.findall(r'<candidate number="(\d)">', asked(model)[2].last) == ["1", "2"]
+    assert re.findall(r'<candidate number="(\d)">', requests_of(model)[2].last) == ["1", "2"]
 
 
 async def test_a_remark_of_the_supervisors_is_not_taken_for_one_on_the_latest_report() -> None:
-    said = {"critique": "How deep?", "best": 1, "score": 0.3}
-    _, model = await run(leading(to("diver"), said | to("writer"), {"best": 2, "score": 0.9, "done": True}))
-    assert '<remark made="before the latest report">\nHow deep?\n</remark>' in asked(model)[-1].text
+    delegation = {"critique": "How deep?", "best": 1, "score": 0.3}
+    _, model = await run(leading(to("diver"), delegation | to("writer"), {"best": 2, "score": 0.9, "done": True}))
+    assert '<remark made="before the latest report">\nHow deep?\n</remark>' in requests_of(model)[-1].text
 
 
 FOUND = [{"title": "Sea", "url": "https://sea.example/", "content": "It is 459 m deep."}]
@@ -148,23 +148,23 @@ async def searched(*decisions: Mapping[str, Any]) -> tuple[dict[str, Any], FakeC
 async def test_sources_travel_from_the_report_of_one_member_to_that_of_another() -> None:
     done = {"best": 2, "score": 0.9, "done": True}
     out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
-    [told] = asked(model, "writer")
-    assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in told.text
-    assert "cites its source by the mark" in told.text
-    assert HANDED_ON in told.text
+    [request] = requests_of(model, "writer")
+    assert "It is 459 m deep [s1].\n\nReferences:\n[s1] Sea, https://sea.example/" in request.text
+    assert "cites its source by the mark" in request.text
+    assert HANDED_ON in request.text
     assert out["answer"] == "The sea is 459 m deep [1], and salty.\n\nReferences:\n[1] Sea, https://sea.example/"
 
 
 async def test_who_judges_or_criticises_sees_what_is_checked_and_what_the_sources_say() -> None:
     done = {"best": 2, "score": 0.9, "done": True}
     _, model = await searched(to("diver"), {"best": 1, "critique": "[s1] says so."} | to("writer"), done)
-    _, judging, last, *_ = asked(model)
-    said = 'What the cited sources say:\n<said source="s1">\nIt is 459 m deep.\n</said>'
+    _, judging, last, *_ = requests_of(model)
+    quoted = 'What the cited sources say:\n<said source="s1">\nIt is 459 m deep.\n</said>'
     assert "Each citation names a result that was found" in judging.last
     assert "compare them" in judging.text
     assert "It is 459 m deep [s1]." in judging.last, "as it stands in the remark, and where that is read"
-    for request in (judging, last, *asked(model, "writer")):
-        assert request.text.count(said) == 1
+    for request in (judging, last, *requests_of(model, "writer")):
+        assert request.text.count(quoted) == 1
 
 
 @pytest.mark.thorough
@@ -182,21 +182,21 @@ async def test_marks_of_sources_stay_when_a_member_reports_again() -> None:
         to("diver"), {"best": 1} | again, {"best": 1} | to("writer"), {"best": 2, "done": True}, report=report
     )
     _, model = await run(script, search=lambda query: engine[query])
-    assert "[s1] Sea" in asked(model)[1].last
-    assert "[s2] Bay" in asked(model)[2].last
-    assert "[s2] Bay" in asked(model, "writer")[0].text
+    assert "[s1] Sea" in requests_of(model)[1].last
+    assert "[s2] Bay" in requests_of(model)[2].last
+    assert "[s2] Bay" in requests_of(model, "writer")[0].text
 
 
 async def test_a_report_that_cites_what_nobody_has_found_is_not_solved() -> None:
     done = {"best": 2, "score": 0.9, "done": True}
     out, model = await searched(to("diver"), {"best": 1} | to("writer"), done)
-    assert "Not found by any search: [1] https://made.up/, [s9]." in asked(model)[-1].last
+    assert "Not found by any search: [1] https://made.up/, [s9]." in requests_of(model)[-1].last
     assert (out["outcome"]["status"], "made.up" in out["outcome"]["reason"]) == ("exhausted", True)
 
 
 async def test_writing_waits_for_reports_and_the_last_decision_delegates_nothing() -> None:
     _, model = await run(leading(to("diver"), to("writer")), max_rounds=1)
-    first, last = asked(model)[0], asked(model)[-1]
+    first, last = requests_of(model)[0], requests_of(model)[-1]
     assert "who writes or criticises has to wait for a later round" in first.text
     assert "Rounds of work left: 1." in first.last
     assert "No round of work is left: delegate nothing" in last.last
@@ -247,7 +247,7 @@ async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_report
     best = {"best": 1, "score": 0.9}
     script = leading(to("diver"), best | to("diver"), best | {"done": True}, report=lambda _: next(depths))
     out, model = await run(script)
-    assert re.findall(r'<candidate number="(\d)">', asked(model)[-1].last) == ["1", "2"]
+    assert re.findall(r'<candidate number="(\d)">', requests_of(model)[-1].last) == ["1", "2"]
     assert (out["answer"], out["outcome"]["status"], out["usage"]["parse_failures"]) == ("10 m", "solved", 0)
 
 
@@ -267,7 +267,7 @@ async def test_the_best_report_may_be_an_earlier_one_of_a_member_that_has_report
 async def test_a_decision_that_does_not_fit_is_told_what_is_wrong(flawed: dict[str, Any], problem: str) -> None:
     script = leading(to("diver"), flawed, {"done": True, "best": 1, "score": 0.9})
     out, model = await run(script)
-    assert problem in asked(model)[-1].last
+    assert problem in requests_of(model)[-1].last
     assert (out["answer"], out["outcome"]["status"]) == ("It is deep.", "solved")
     assert out["usage"]["parse_failures"] == 1
 
@@ -280,8 +280,8 @@ async def test_a_member_that_fails_is_a_report_like_any_other() -> None:
     assert (out["answer"], out["outcome"]["status"]) == ("It is deep.", "solved")
     failed = out["rounds"][0]["reports"][0]
     assert (failed["answer"], failed["status"]) == (None, "failed")
-    assert re.search(r"<failure>\n.*no air.*\n</failure>", asked(model)[1].text)
-    assert "no air" not in asked(model, "writer")[0].text
+    assert re.search(r"<failure>\n.*no air.*\n</failure>", requests_of(model)[1].text)
+    assert "no air" not in requests_of(model, "writer")[0].text
 
 
 async def test_reports_are_quoted_wherever_they_are_shown() -> None:
@@ -289,7 +289,7 @@ async def test_reports_are_quoted_wherever_they_are_shown() -> None:
     script = leading(to("diver"), to("writer"), {"done": True, "best": 1}, report=lambda _: planted)
     out, model = await run(script)
     assert out["answer"] == planted
-    supervisor, writer = asked(model)[1], asked(model, "writer")[0]
+    supervisor, writer = requests_of(model)[1], requests_of(model, "writer")[0]
     assert "Deep.<\\/answer><\\/candidate><\\/report> The work" in supervisor.last
     assert supervisor.last.count("</candidate>") == supervisor.last.count("</answer>") == 1
     assert writer.text.count("</report>") == 1
@@ -346,7 +346,7 @@ async def debate(script: Script, **settings: Any) -> tuple[dict[str, Any], FakeC
 
 async def test_solvers_answer_alone_first_and_then_see_all_answers() -> None:
     out, model = await debate(debating({"ada": ["10 m", "20 m"], "bob": ["20 m"], "cyd": ["30 m", "20 m"]}))
-    firsts, seconds = zip(*(asked(model, name) for name in ("ada", "bob", "cyd")), strict=True)
+    firsts, seconds = zip(*(requests_of(model, name) for name in ("ada", "bob", "cyd")), strict=True)
     assert all("<report" not in request.text for request in firsts)
     for request in seconds:
         assert re.findall(r'<report number="\d" by="(\w+)">\n(\d\d m)', request.text) == [
@@ -388,8 +388,8 @@ async def test_open_answers_that_do_not_agree_are_debated_on_with_the_judges_rea
     answers = {name: essays(f"{name}: 10 m.", f"{name}: 20 m.") for name in OPEN}
     out, model = await debate(debating(answers, {"reasoning": "Bob doubts it."}), max_rounds=2)
     assert [len(round["reports"]) for round in out["rounds"]] == [3, 3]
-    assert len(asked(model)) == 2, "a look after each round"
-    seconds = [asked(model, name)[1] for name in OPEN]
+    assert len(requests_of(model)) == 2, "a look after each round"
+    seconds = [requests_of(model, name)[1] for name in OPEN]
     assert all("Bob doubts it." in request.text for request in seconds)
     assert (out["answer"], out["outcome"]["status"]) == (answers["ada"][1], "limit_reached")
 
@@ -403,7 +403,7 @@ async def test_short_answers_agree_by_their_texts_and_the_agreed_one_counts() ->
     }
     out, model = await debate(debating(answers, {"best": 1, "score": 0.9}))
     assert (out["answer"], out["outcome"]["status"]) == ("20 m", "answered")
-    assert (len(out["rounds"]), len(asked(model))) == (2, 1)
+    assert (len(out["rounds"]), len(requests_of(model))) == (2, 1)
 
 
 @pytest.mark.matrix(keep=3)
@@ -412,7 +412,7 @@ async def test_a_debate_of_open_answers_keeps_the_limit_of_calls_and_judges_no_r
     out, model = await debate(debating(OPEN), max_model_calls=limit, max_rounds=100)
     assert out["usage"]["model_calls"] == len(model.calls) <= limit
     assert bool(out["answer"])
-    assert len(asked(model)) <= len(out["rounds"])
+    assert len(requests_of(model)) <= len(out["rounds"])
 
 
 def test_members_with_prompts_of_their_own_are_told_the_date() -> None:
@@ -435,7 +435,7 @@ async def test_where_they_do_not_agree_a_judge_decides(solved: bool, status: str
     out, model = await debate(debating(ALWAYS, {"best": 5, "solved": solved}), max_rounds=2)
     assert (out["answer"], out["outcome"]["status"]) == ("1 ft", status)
     assert (out["rounds"][-1]["best"], out["rounds"][-1]["score"]) == (5, 0.6)
-    [judge] = asked(model)
+    [judge] = requests_of(model)
     assert judge.text.count(QUESTION) == 1
     assert re.findall(r'<candidate number="(\d)">', judge.last) == ["4", "5", "6"]
     assert out["messages"][-1].id == out["rounds"][1]["reports"][1]["said"]
@@ -450,7 +450,7 @@ async def test_a_debate_ends_when_nobody_changes_their_mind() -> None:
 
 async def test_a_verdict_on_no_answer_is_refused() -> None:
     out, model = await debate(debating(ALWAYS, {"best": 9}), max_rounds=1)
-    assert "best: must be 1, 2 or 3" in asked(model)[1].last
+    assert "best: must be 1, 2 or 3" in requests_of(model)[1].last
     assert out["outcome"]["status"] == "exhausted"
 
 
@@ -470,7 +470,7 @@ async def test_solvers_that_fail_do_not_spoil_a_debate() -> None:
     out, model = await debate(debating({"ada": [asleep], "bob": [asleep], "cyd": [asleep]}), max_rounds=2)
     assert (out["answer"], out["outcome"]["status"]) == (None, "failed")
     assert "asleep" in out["outcome"]["reason"]
-    assert asked(model) == []
+    assert requests_of(model) == []
 
 
 async def test_the_conversation_goes_on_in_a_debate() -> None:

@@ -25,7 +25,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.town.files import load_town
 from reflective_agents.town.forms import Stroke
-from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, told, town_of
+from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, summary, town_of
 from tests.strategies import thread
 
 ASK: dict[str, Any] = {"messages": [("user", "Tonight Anna gives a party.")]}
@@ -40,11 +40,11 @@ async def live(model: FakeChatModel | None = None, **more: Any) -> dict[str, Any
 def straight_day() -> dict[str, Any]:
     """What has to be the same however the day is interrupted."""
     with ThreadPoolExecutor(1) as thread_of_its_own:
-        return told(thread_of_its_own.submit(asyncio.run, live()).result())
+        return summary(thread_of_its_own.submit(asyncio.run, live()).result())
 
 
 def texts(result: dict[str, Any], name: str) -> list[str]:
-    (portrait,) = [one for one in result["agents"] if one["name"] == name]
+    (portrait,) = [agent for agent in result["agents"] if agent["name"] == name]
     return [memory["text"] for memory in portrait["memories"]]
 
 
@@ -53,7 +53,7 @@ def texts(result: dict[str, Any], name: str) -> list[str]:
 
 async def test_news_spreads_exactly_as_the_agents_meet() -> None:
     result = await live()
-    known = {one["agent"]: (one["way"], one["time"]) for one in result["spread"] if one["knows"]}
+    known = {row["agent"]: (row["way"], row["time"]) for row in result["spread"] if row["knows"]}
     assert known == {
         "Anna": (["Anna"], "07:00"),
         "Ben": (["Anna", "Ben"], "08:00"),
@@ -76,8 +76,10 @@ async def test_both_remember_what_was_said() -> None:
     result = await live()
     for name in ("Anna", "Ben"):
         assert {f'Anna said to Ben: "{NEWS}"', 'Ben said to Anna: "Nice weather."'} <= set(texts(result, name))
-    heard = [one for one in result["agents"][1]["memories"] if one["how"] == "heard" and one["source"] == "Anna"]
-    assert [one["talk"] for one in heard] == [2]
+    heard = [
+        memory for memory in result["agents"][1]["memories"] if memory["how"] == "heard" and memory["source"] == "Anna"
+    ]
+    assert [memory["talk"] for memory in heard] == [2]
 
 
 async def test_who_knows_is_read_from_the_memories_and_not_from_the_transcript() -> None:
@@ -87,16 +89,16 @@ async def test_who_knows_is_read_from_the_memories_and_not_from_the_transcript()
     model = FakeChatModel(reply=lambda request: play(request, days))
     result = await live(model, town=town_of(days, Ben=clutter), max_memories=10)
     assert NEWS in [line["text"] for talk in result["conversations"] for line in talk["lines"]]
-    assert {one["agent"]: one["knows"] for one in result["spread"]} == {"Anna": True, "Ben": False}
+    assert {row["agent"]: row["knows"] for row in result["spread"]} == {"Anna": True, "Ben": False}
     assert len(result["agents"][1]["memories"]) == 10
 
 
 @pytest.mark.thorough
 async def test_other_words_may_be_followed() -> None:
     result = await live(fact="nice weather")
-    assert [one["agent"] for one in result["spread"] if one["knows"]] == ["Anna", "Ben", "Clara", "Dora"]
+    assert [row["agent"] for row in result["spread"] if row["knows"]] == ["Anna", "Ben", "Clara", "Dora"]
     nothing = await live(town=town_of(PARTY) | {"fact": ""})
-    assert [one["agent"] for one in nothing["spread"] if one["knows"]] == []
+    assert [row["agent"] for row in nothing["spread"] if row["knows"]] == []
 
 
 @pytest.mark.matrix
@@ -118,7 +120,7 @@ async def test_of_an_opening_of_ones_own_its_own_news_is_counted(news: str, know
 
     context = TownContext(**settings(model=FakeChatModel(reply=reply)))
     out = await graph.ainvoke({"messages": [("user", opening)]}, context=context)
-    assert {one["agent"] for one in out["spread"] if one["knows"]} == known
+    assert {row["agent"] for row in out["spread"] if row["knows"]} == known
     assert "party" not in out["answer"]
 
 
@@ -169,7 +171,7 @@ async def test_each_agent_has_a_memory_of_its_own_in_the_store() -> None:
 async def test_a_day_that_is_over_leaves_nothing_in_the_store() -> None:
     model, store = FakeChatModel(reply=play), InMemoryStore()
     result = await stored(InMemorySaver(), store).ainvoke(ASK, thread(), context=settings(model=model))
-    assert told(result) == straight_day()
+    assert summary(result) == straight_day()
     assert store.search((), limit=1000) == []
 
 
@@ -225,13 +227,13 @@ async def test_nobody_is_in_two_conversations_and_those_who_talked_wait() -> Non
 
     town = town_of(days)
     result = await live(FakeChatModel(reply=reply), town=town, talk_again=120)
-    assert [(one["step"], one["agents"]) for one in result["conversations"]] == [
+    assert [(talk["step"], talk["agents"]) for talk in result["conversations"]] == [
         (1, ["Anna", "Ben"]),
         (2, ["Clara", "Anna"]),
         (3, ["Anna", "Ben"]),
     ]
     often = await live(FakeChatModel(reply=reply), town=town, talk_again=0)
-    assert [one["agents"] for one in often["conversations"]] == [["Anna", "Ben"]] * 3
+    assert [talk["agents"] for talk in often["conversations"]] == [["Anna", "Ben"]] * 3
 
 
 @pytest.mark.thorough
@@ -248,12 +250,12 @@ async def test_a_conversation_ends_when_someone_ends_it_or_at_its_limit() -> Non
 async def test_agents_reflect_and_their_insights_rest_on_what_they_remember() -> None:
     result = await live(reflect_at=5, max_steps=3)
     for portrait in result["agents"]:
-        memories = {one["id"]: one for one in portrait["memories"]}
-        insights = [one for one in memories.values() if one["how"] == "reflection"]
+        memories = {memory["id"]: memory for memory in portrait["memories"]}
+        insights = [memory for memory in memories.values() if memory["how"] == "reflection"]
         assert insights
-        for one in insights:
-            assert one["evidence"]
-            assert set(one["evidence"]) <= set(memories)
+        for memory in insights:
+            assert memory["evidence"]
+            assert set(memory["evidence"]) <= set(memories)
 
 
 @pytest.mark.thorough
@@ -261,15 +263,15 @@ async def test_at_0_agents_reflect_whenever_there_is_something_new() -> None:
     model = FakeChatModel(reply=play)
     result = await live(model, reflect_at=0, max_steps=4)
     emil = next(portrait for portrait in result["agents"] if portrait["name"] == "Emil")
-    seen = {one["step"] for one in emil["memories"] if one["kind"] == "observation"}
-    reflected = {one["step"] for one in emil["memories"] if one["how"] == "reflection"}
+    seen = {memory["step"] for memory in emil["memories"] if memory["kind"] == "observation"}
+    reflected = {memory["step"] for memory in emil["memories"] if memory["how"] == "reflection"}
     assert reflected == {step + 1 for step in seen} & {1, 2, 3, 4}
     assert reflected
 
 
 async def test_what_is_retrieved_has_its_terms_and_is_renewed() -> None:
     result = await live()
-    memories = {one["id"]: one for portrait in result["agents"] for one in portrait["memories"]}
+    memories = {memory["id"]: memory for portrait in result["agents"] for memory in portrait["memories"]}
     last: dict[str, float] = {}
     for retrieval in result["retrievals"]:
         hour = int(retrieval["time"][:2])
@@ -278,8 +280,8 @@ async def test_what_is_retrieved_has_its_terms_and_is_renewed() -> None:
             assert memories[found["id"]]["agent"] == retrieval["agent"]
             last[found["id"]] = hour * 3600.0
     assert last
-    assert {one: max(memories[one]["created"], at) for one, at in last.items()} == {
-        one: memories[one]["accessed"] for one in last
+    assert {key: max(memories[key]["created"], at) for key, at in last.items()} == {
+        key: memories[key]["accessed"] for key in last
     }
 
 
@@ -317,22 +319,22 @@ async def test_importance_comes_with_what_makes_the_memory() -> None:
     rating = {"HourPlan": 4, "Reaction": 6, "Utterance": 7}
 
     def reply(request: Request) -> Reply:
-        said = play(request)
-        assert isinstance(said, dict)
+        reply = play(request)
+        assert isinstance(reply, dict)
         if request.schema == "HourPlan":
-            return {"hours": [{**hour, "importance": 4} for hour in said["hours"]]}
-        return {**said, "importance": rating[request.schema]} if request.schema in rating else said
+            return {"hours": [{**hour, "importance": 4} for hour in reply["hours"]]}
+        return {**reply, "importance": rating[request.schema]} if request.schema in rating else reply
 
     model = FakeChatModel(reply=reply)
     result = await live(model)
-    (ben,) = [one for one in result["agents"] if one["name"] == "Ben"]
+    (ben,) = [agent for agent in result["agents"] if agent["name"] == "Ben"]
     given = {"own": 4, "seen": 6, "said": 7, "heard": 7, "plan": 3}
-    assert {(one["how"], one["importance"]) for one in ben["memories"]} == set(given.items())
+    assert {(memory["how"], memory["importance"]) for memory in ben["memories"]} == set(given.items())
     assert "Ratings" not in {request.schema for request in model.calls}
 
 
 @pytest.mark.parametrize(
-    ("said", "remembered"),
+    ("text", "remembered"),
     [
         ("wakes up", "Ben wakes up (House)"),
         ("I wake up", "Ben: I wake up (House)"),
@@ -340,9 +342,9 @@ async def test_importance_comes_with_what_makes_the_memory() -> None:
         ("起床", "Ben 起床 (House)"),
     ],
 )
-async def test_a_memory_is_a_sentence_whatever_the_grammar_of_the_model(said: str, remembered: str) -> None:
+async def test_a_memory_is_a_sentence_whatever_the_grammar_of_the_model(text: str, remembered: str) -> None:
     def reply(request: Request) -> Reply:
-        made = {"start": "7:00", "what": said, "place": "house"}
+        made = {"start": "7:00", "what": text, "place": "house"}
         return {"hours": [made]} if request.schema == "HourPlan" else play(request, {"Ben": ["House"]})
 
     result = await live(FakeChatModel(reply=reply), town=town_of({"Ben": ["House"]}))
@@ -350,7 +352,7 @@ async def test_a_memory_is_a_sentence_whatever_the_grammar_of_the_model(said: st
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "meant"),
     [
         ("7:00", "07:00"),
         ("7", "07:00"),
@@ -360,14 +362,14 @@ async def test_a_memory_is_a_sentence_whatever_the_grammar_of_the_model(said: st
         ("19 Uhr", "19:00"),
     ],
 )
-def test_times_are_read_as_people_write_them(said: str, meant: str) -> None:
-    assert Stroke.model_validate({"start": said, "what": "eats"}).start == meant
+def test_times_are_read_as_people_write_them(text: str, meant: str) -> None:
+    assert Stroke.model_validate({"start": text, "what": "eats"}).start == meant
 
 
-@pytest.mark.parametrize("said", ["25:00", "noonish", "7:75", ""])
-def test_what_is_no_time_is_refused(said: str) -> None:
+@pytest.mark.parametrize("text", ["25:00", "noonish", "7:75", ""])
+def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
-        Stroke.model_validate({"start": said, "what": "eats"})
+        Stroke.model_validate({"start": text, "what": "eats"})
 
 
 @pytest.mark.thorough
@@ -383,7 +385,7 @@ async def test_one_agent_that_is_at_a_loss_does_not_end_the_day(form: str) -> No
     result = await live(FakeChatModel(reply=reply), reflect_at=1, **minutes)
     assert result["outcome"]["status"] in ("answered", "limit_reached")
     assert result["usage"]["parse_failures"] >= 3
-    assert {one["agent"] for one in result["day"]} == set(PARTY)
+    assert {row["agent"] for row in result["day"]} == set(PARTY)
 
 
 async def test_a_town_in_which_nobody_can_plan_has_no_day() -> None:
@@ -420,7 +422,7 @@ def test_timing_changes_nothing() -> None:
     for seed in range(2):
         luck = random.Random(seed)
         model = FakeChatModel(reply=play, latency=lambda _, luck=luck: luck.random())
-        assert told(virtually(live(model))[0]) == straight
+        assert summary(virtually(live(model))[0]) == straight
 
 
 # Limits
@@ -472,7 +474,7 @@ async def test_a_day_paused_before_each_step_is_the_same_day(with_store: bool) -
     context = settings(model=FakeChatModel(reply=play))
     store = InMemoryStore() if with_store else None
     paused = await go_on(stored(InMemorySaver(), store), thread(), context, interrupt_before="*")
-    assert told(paused) == straight_day()
+    assert summary(paused) == straight_day()
 
 
 @pytest.mark.thorough
@@ -505,7 +507,7 @@ async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> No
     with pytest.raises(Crash):
         await graph.ainvoke(ASK, thread(), context=context)
     result = await graph.ainvoke(None, thread(), context=context)
-    assert told(result) == straight_day()
+    assert summary(result) == straight_day()
 
 
 # Towns as data
@@ -515,11 +517,13 @@ async def test_a_step_that_crashed_leaves_no_trace_in_the_store(call: int) -> No
 async def test_the_shipped_day_offline() -> None:
     ask = {"messages": [("user", load_town("lindenhof").opening)]}
     result = await graph.ainvoke(ask, context=TownContext(model="offline", embeddings="lexical"))
-    assert [one["way"] for one in result["spread"]] == [["Anna"], ["Anna", "Ben"], ["Anna", "Ben", "Clara"]]
+    assert [row["way"] for row in result["spread"]] == [["Anna"], ["Anna", "Ben"], ["Anna", "Ben", "Clara"]]
     assert {row["place"] for row in result["day"] if row["time"] == "17:00"} == {"Café"}
     assert len(result["conversations"]) >= 3
-    assert all(one["how"] != "reflection" or one["evidence"] for p in result["agents"] for one in p["memories"])
-    assert any(one["how"] == "reflection" for p in result["agents"] for one in p["memories"])
+    assert all(
+        memory["how"] != "reflection" or memory["evidence"] for p in result["agents"] for memory in p["memories"]
+    )
+    assert any(memory["how"] == "reflection" for p in result["agents"] for memory in p["memories"])
     assert result["outcome"]["status"] == "answered"
     assert result["usage"]["model_calls"] < 150
     again = await graph.ainvoke(ask, context=TownContext(model="offline", embeddings="lexical"))

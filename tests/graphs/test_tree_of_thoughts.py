@@ -104,8 +104,8 @@ async def test_plans_are_judged_by_a_scale_of_their_own() -> None:
 
 async def test_a_finished_answer_is_not_taken_for_a_plan() -> None:
     def at_once(request: Request) -> Reply | Sequence[Reply]:
-        said = by_number({"0.1": 0.9}, solved=0.9)(request)
-        return "**Answer:** thought 0.1\nis all." if said == "thought 0.1" else said
+        reply = by_number({"0.1": 0.9}, solved=0.9)(request)
+        return "**Answer:** thought 0.1\nis all." if reply == "thought 0.1" else reply
 
     result, model = await run(at_once)
     assert "after the word 'Answer:'" in model.calls[0].text
@@ -265,8 +265,8 @@ async def test_the_last_expansion_is_judged() -> None:
 async def test_the_log_and_the_events_tell_what_was_judged_and_pruned() -> None:
     context = TreeOfThoughtsContext(model=FakeChatModel(reply=by_number({"0.1": 0.9})), search="none", n=2)
     events = [event async for event in graph.astream(QUESTION, context=context, stream_mode="custom")]
-    told = [(event["event"], event.get("id") or event.get("node")) for event in events[1:-1]]
-    assert told[:8] == [
+    seen = [(event["event"], event.get("id") or event.get("node")) for event in events[1:-1]]
+    assert seen[:8] == [
         ("node", "0"),
         ("node", "0.0"),
         ("node", "0.1"),
@@ -277,7 +277,7 @@ async def test_the_log_and_the_events_tell_what_was_judged_and_pruned() -> None:
         ("pruned", "0.0"),
     ]
     result = await graph.ainvoke(QUESTION, context=context)
-    assert [(told["kind"], told["added"], told.get("pruned")) for told in result["log"]] == [
+    assert [(entry["kind"], entry["added"], entry.get("pruned")) for entry in result["log"]] == [
         ("start", ["0"], None),
         ("expand", ["0.0", "0.1"], None),
         ("judge", [], ["0.0"]),
@@ -407,7 +407,7 @@ def crosswords(request: Request) -> Reply:
 def visits(result: Result) -> list[str]:
     """What was visited, as the words that stand there."""
     tree = result["tree"]
-    boards = [tree[told["node"]]["state"]["board"] for told in result["log"] if told["kind"] == "judge"]
+    boards = [tree[entry["node"]]["state"]["board"] for entry in result["log"] if entry["kind"] == "judge"]
     return [" ".join(re.findall(r"[A-Z]{5}", board)) for board in boards]
 
 
@@ -429,7 +429,7 @@ async def test_depth_first_the_surest_comes_first_and_what_is_impossible_is_prun
 async def test_depth_first_no_state_is_visited_twice() -> None:
     result, _ = await solve_crosswords(max_depth=3, n=4)
     assert len(set(visits(result))) == len(visits(result))
-    assert sum(told.get("merged", 0) for told in result["log"]) > 0
+    assert sum(entry.get("merged", 0) for entry in result["log"]) > 0
 
 
 async def test_depth_first_the_number_of_states_is_bounded() -> None:

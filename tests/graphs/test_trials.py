@@ -131,8 +131,8 @@ async def test_a_judge_never_meets_a_reward(actor: str) -> None:
     def reply(request: Request) -> Any:
         if kind(request) == "judge":
             return {"reasoning": "So.", "score": 0.2 if GOLD in request.last else 0.6, "solved": False}
-        said = script(request)
-        return said if actor == "react" or kind(request) != "act" else f"Answer: {str(said)[15:-1]}"
+        reply = script(request)
+        return reply if actor == "react" or kind(request) != "act" else f"Answer: {str(reply)[15:-1]}"
 
     mode: dict[str, Any] = {} if actor == "react" else {"acting": "auto"}
     out, model = await run(reply, evaluator="judge", actor=actor, max_trials=2, **mode)
@@ -146,8 +146,8 @@ async def test_exact_match_evaluates_where_there_is_no_environment() -> None:
     script, _ = playing(["wrong", "The Moon."])
 
     def reply(request: Request) -> Any:
-        said = script(request)
-        return said.replace("Action: Finish[", "Final Answer: ").rstrip("]") if isinstance(said, str) else said
+        reply = script(request)
+        return reply.replace("Action: Finish[", "Final Answer: ").rstrip("]") if isinstance(reply, str) else reply
 
     model = FakeChatModel(reply=reply)
     context = TrialsContext(model=model, acting="paper", search="none", evaluator="exact_match")
@@ -240,8 +240,8 @@ async def test_a_verdict_that_contradicts_itself_is_unsure_and_its_lesson_neutra
     for request in [request for request in model.calls if kind(request) == "reflect"]:
         assert (prompts.NEUTRAL_LESSON in request.text, prompts.LESSON in request.text) == (unsure, not unsure)
         assert (prompts.UNSURE in request.last) == unsure
-    for told in acts(model)[1:]:
-        assert ("which failed" in told or "attempts at this task failed" in told) == (not unsure)
+    for prompt in acts(model)[1:]:
+        assert ("which failed" in prompt or "attempts at this task failed" in prompt) == (not unsure)
 
 
 async def test_a_text_is_shown_to_the_judge_once() -> None:
@@ -285,11 +285,11 @@ async def test_each_mode_shows_what_it_should_and_nothing_else(reflection: str) 
     script, calls = playing(["sun", "moon", "wind"])
     _, model = await run(script, reflection=reflection)
     shown = acts(model)
-    for text, told in zip(shown, TOLD[reflection], strict=True):
+    for text, expected in zip(shown, TOLD[reflection], strict=True):
         words = {"sun", "moon", "wind", "Lesson 1.", "Lesson 2."}
-        assert {word for word in words if word in text.split("Legal actions")[-1]} == set(told)
-        assert (LAST in text) == bool({"sun", "moon"} & set(told))
-        assert (LESSONS in text) == ("Lesson 1." in told)
+        assert {word for word in words if word in text.split("Legal actions")[-1]} == set(expected)
+        assert (LAST in text) == bool({"sun", "moon"} & set(expected))
+        assert (LESSONS in text) == ("Lesson 1." in expected)
     assert calls.count("reflect") == (2 if "reflexion" in reflection else 0)
 
 
@@ -472,16 +472,18 @@ async def test_tests_that_cannot_be_had_leave_a_run_that_ends_well(limits: dict[
 
 
 async def test_a_second_run_starts_with_what_the_first_has_taught() -> None:
-    store, told = InMemoryStore(), []
+    store, prompts = InMemoryStore(), []
     for answer in ("sun", "moon"):
         script, _ = playing([answer, GOLD], lesson="Lesson {} on " + answer + ".")
         model = learning(script, draws=[drawn("Ask the sea.")])
         context = TrialsContext.model_validate({**QUESTIONS, "model": model, "experience": "seas"})
         await builder.compile(store=store).ainvoke(TASK, context=context)
-        told.append([request.text for request in model.calls if request.schema is None and kind(request) != "reflect"])
-    assert ["Ask the sea." in text for text in told[0]] == [False, False]
-    assert ["Ask the sea." in text for text in told[1]] == [True, True]
-    assert ["- Lesson 1 on moon." in text for text in told[1]] == [False, True]
+        prompts.append(
+            [request.text for request in model.calls if request.schema is None and kind(request) != "reflect"]
+        )
+    assert ["Ask the sea." in text for text in prompts[0]] == [False, False]
+    assert ["Ask the sea." in text for text in prompts[1]] == [True, True]
+    assert ["- Lesson 1 on moon." in text for text in prompts[1]] == [False, True]
 
 
 async def test_who_draws_never_sees_the_right_answer_and_nothing_drawn_tells_it() -> None:

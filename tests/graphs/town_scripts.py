@@ -24,13 +24,13 @@ NEWS = "There is a party tonight."
 
 def town_of(days: Days, **knows: list[dict[str, Any]]) -> dict[str, Any]:
     """A town in which everyone is where the test says."""
-    places = dict.fromkeys(place for day in days.values() for place in day)
+    places = dict.fromkeys(name for day in days.values() for name in day)
     return {
         "name": "Testing",
         "begins": "07:00",
         "ends": f"{7 + max(map(len, days.values())):02}:00",
         "fact": "party",
-        "places": [{"name": place} for place in places],
+        "places": [{"name": name} for name in places],
         "agents": [
             {"name": name, "about": f"{name} lives here.", "home": day[0], "knows": knows.get(name, [])}
             for name, day in days.items()
@@ -86,7 +86,7 @@ def stored(saver: BaseCheckpointSaver[Any], store: BaseStore | None = None) -> A
     return builder.compile(checkpointer=saver, store=store, name="town")
 
 
-def told(result: dict[str, Any]) -> dict[str, Any]:
+def summary(result: dict[str, Any]) -> dict[str, Any]:
     """What of a day has to be the same in every run."""
     kept = {name: result[name] for name in ("answer", "outcome", "day", "conversations", "agents", "spread")}
     return kept | {"retrievals": sorted(result["retrievals"], key=lambda one: (one["step"], one["agent"]))}

@@ -19,10 +19,10 @@ HELD = "seconds for which the event loop was held"
 @pytest.fixture(scope="session")
 def used_before() -> None:
     """Let runs end: what the first ones of a process load is not a stranger's doing."""
-    asked: Any = {"messages": [("user", "Why?")]}
+    inputs: Any = {"messages": [("user", "Why?")]}
     for graph, settings in ((chain_of_thought, {"samples": 2}), (reflection, {"max_rounds": 1})):
         context: Any = {"model": "offline", "structured": "text", **settings}
-        asyncio.run(graph.ainvoke(asked, context=context))
+        asyncio.run(graph.ainvoke(inputs, context=context))
 
 
 @pytest.fixture(autouse=True)

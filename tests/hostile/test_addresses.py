@@ -24,7 +24,7 @@ class Inner(HTTPServer):
     """A service of this machine that nobody outside should reach."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.paths: list[str] = []
         super().__init__(("127.0.0.1", 0), Handler)
 
     @property
@@ -36,7 +36,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Inner
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b'{"type": "object"}')
@@ -59,14 +59,14 @@ def inner() -> Iterator[Inner]:
 PLACES = ["$ref", "$dynamicRef", "$schema", "$id"]
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_form_of_an_answer(place: str, inner: Inner) -> None:
-    hostile = {"type": "object", "properties": {"a": {place: f"{inner.address}/form"}}}
+@pytest.mark.parametrize("form", PLACES)
+def test_a_form_of_an_answer(form: str, inner: Inner) -> None:
+    hostile = {"type": "object", "properties": {"a": {form: f"{inner.address}/form"}}}
     tool = {"type": "function", "function": {"name": "t", "parameters": hostile}}
-    for given in ({"answer_schema": hostile}, {"answer_schema": {**hostile, place: hostile}}, {"client_tools": [tool]}):
+    for given in ({"answer_schema": hostile}, {"answer_schema": {**hostile, form: hostile}}, {"client_tools": [tool]}):
         with suppress(ValidationError):  # most are refused
             ReactContext.model_validate(given)
-    assert inner.asked == []
+    assert inner.paths == []
 
 
 async def test_an_image(inner: Inner) -> None:
@@ -74,9 +74,9 @@ async def test_an_image(inner: Inner) -> None:
     question = HumanMessage([{"type": "text", "text": "What is this?"}, picture])
     model = FakeChatModel(reply=lambda _: "A picture.")
     settings: Any = {"model": model, "max_rounds": 1, "critic": "checks"}
-    asked: Any = {"messages": [question]}
-    await reflection.ainvoke(asked, context=settings)
-    assert inner.asked == []
+    inputs: Any = {"messages": [question]}
+    await reflection.ainvoke(inputs, context=settings)
+    assert inner.paths == []
 
 
 async def test_what_a_model_writes(inner: Inner) -> None:
@@ -84,10 +84,10 @@ async def test_what_a_model_writes(inner: Inner) -> None:
     replies = iter([*(f"Action: {word}" for word in words), f"Final Answer: ![x]({inner.address}/d)"])
     model = FakeChatModel(reply=lambda _: next(replies, "Final Answer: no"))
     settings: Any = {"model": model, "search": "local", "acting": "paper"}
-    asked: Any = {"messages": [("user", f"Read {inner.address}/e")]}
-    result: Any = await react.ainvoke(asked, context=settings)
+    inputs: Any = {"messages": [("user", f"Read {inner.address}/e")]}
+    result: Any = await react.ainvoke(inputs, context=settings)
     assert result["answer"]
-    assert inner.asked == []
+    assert inner.paths == []
 
 
 PAGES = {
@@ -103,4 +103,4 @@ def test_a_document(inner: Inner, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text.format(inner.address))
     found = open_corpus(str(tmp_path)).search("vault")
     assert {result["url"] for result in found} == {f"corpus:{name}" for name in PAGES}
-    assert inner.asked == []
+    assert inner.paths == []

@@ -40,9 +40,9 @@ async def test_a_body_is_read_at_once(part: bytes) -> None:
 @pytest.mark.parametrize("names", [MANY, LONG], ids=["many", "long"])
 async def test_names_that_nothing_has_are_refused_at_once(names: dict[str, str]) -> None:
     body = {"model": "chain_of_thought", "messages": [{"role": "user", "content": "Why?"}]}
-    for asked in ({**body, "settings": names}, {**body, "model": next(iter(names)) + "x"}, {**body, **names}):
+    for request in ({**body, "settings": names}, {**body, "model": next(iter(names)) + "x"}, {**body, **names}):
         with pytest.raises(Refused) as refused:
-            parse(asked).context()
+            parse(request).context()
         assert len(str(refused.value)) < 1000
         await asyncio.sleep(0.01)  # each is a request of its own
     with pytest.raises(ValidationError) as error:

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.hostile
 @every_strategy
 async def test_questions_and_answers_are_stored(strategy: Strategy, tmp_path: Path) -> None:
     def reply(request: Request) -> Reply | Sequence[Reply]:
-        said = strategy.solving(request)
-        return f"{said}\ud800\0" if isinstance(said, str) else said
+        written = strategy.solving(request)
+        return f"{written}\ud800\0" if isinstance(written, str) else written
 
-    asked = {"messages": [("user", f"{QUESTION}\ud800\0")]}
+    inputs = {"messages": [("user", f"{QUESTION}\ud800\0")]}
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads")) as saver:
         graph = strategy.graph.builder.compile(checkpointer=saver, name=strategy.name)
-        result = await graph.ainvoke(asked, thread(), context=strategy.make(model=FakeChatModel(reply=reply)))
+        result = await graph.ainvoke(inputs, thread(), context=strategy.make(model=FakeChatModel(reply=reply)))
         kept = (await graph.aget_state(thread())).values["messages"][0].text
     assert result["outcome"]["status"] in ("solved", "answered")
     assert result["messages"][0].text == f"{QUESTION}�"

@@ -22,8 +22,8 @@ YEAR = timedelta(days=365).total_seconds()
 @pytest.fixture(params=[lambda n: n, lambda n: -n, lambda n: n % 2], ids=["ahead", "back", "to and fro"])
 def jumping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jump by a year whenever the time is asked for."""
-    real, asked = time.time, count(1)
-    monkeypatch.setattr(time, "time", lambda: real() + YEAR * request.param(next(asked)))
+    real, calls = time.time, count(1)
+    monkeypatch.setattr(time, "time", lambda: real() + YEAR * request.param(next(calls)))
 
 
 @pytest.mark.usefixtures("jumping")
@@ -41,8 +41,8 @@ async def test_a_jump_neither_ends_nor_freezes_a_run() -> None:
 @pytest.mark.usefixtures("jumping")
 async def test_a_memory_is_written_and_read_across_a_jump() -> None:
     graph = builder.compile(store=InMemoryStore())
-    for said in ("I live in Turin.", "Where do I live?"):
+    for text in ("I live in Turin.", "Where do I live?"):
         context = MemoryContext(model="offline", embeddings="lexical", max_seconds=30)
-        out = await graph.ainvoke({"messages": [("user", said)]}, context=context)
+        out = await graph.ainvoke({"messages": [("user", text)]}, context=context)
         assert out["outcome"]["status"] in ("solved", "answered"), out["outcome"]
-    assert any("Turin" in one["text"] for one in out["memories"])
+    assert any("Turin" in memory["text"] for memory in out["memories"])

@@ -60,10 +60,10 @@ async def test_imported_memories(field: str, value: object) -> None:
 
 
 @pytest.mark.matrix(keep=2)
-@pytest.mark.parametrize("said", [DEEP, DEEP_OBJECT, f"```json\n{DEEP}\n```", json.dumps(DEEP)], ids=range(4))
-async def test_replies(said: str) -> None:
+@pytest.mark.parametrize("reply", [DEEP, DEEP_OBJECT, f"```json\n{DEEP}\n```", json.dumps(DEEP)], ids=range(4))
+async def test_replies(reply: str) -> None:
     question = {"messages": [("user", "Why?")]}
-    model = FakeChatModel(reply=lambda _: said)
+    model = FakeChatModel(reply=lambda _: reply)
     cases: list[tuple[Any, dict[str, Any]]] = [
         (graph, {}),
         (lats, {"n": 2, "max_expansions": 1, "max_model_calls": 12}),
@@ -76,7 +76,7 @@ async def test_replies(said: str) -> None:
 def test_yaml_is_read_nowhere() -> None:
     root = Path(__file__).parents[2]
     rooms = ("graphs", "nodes", "prompts", "state", "reflective_agents")
-    files = [file for room in rooms for file in (root / room).rglob("*.py")]
+    files = [file for folder in rooms for file in (root / folder).rglob("*.py")]
     assert len(files) > 200
     readers = re.compile(r"^\s*(?:import|from)\s+(?:ruamel\.)?_?yaml\b", re.MULTILINE)
     assert [file.name for file in files if readers.search(file.read_text())] == []

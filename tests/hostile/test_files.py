@@ -112,8 +112,8 @@ def test_packed_pdfs_are_skipped_in_bounded_time_and_memory(
     (tmp_path / "bomb.pdf").write_bytes(packed_pdf(content()))
     assert (tmp_path / "bomb.pdf").stat().st_size < 2_000
     assert [found["url"] for found in open_corpus(str(tmp_path)).search("vault")] == ["corpus:own.txt"]
-    (said,) = caplog.messages
-    assert said.startswith(f"Skipped {tmp_path / 'bomb.pdf'}: {why}")
+    (message,) = caplog.messages
+    assert message.startswith(f"Skipped {tmp_path / 'bomb.pdf'}: {why}")
 
 
 @pytest.mark.thorough

@@ -44,8 +44,8 @@ def test_a_program_reaches_nothing_of_the_kernels(tmp_path: Path) -> None:
     notebook = new_notebook(cells=[new_code_cell(ATTACK)])  # type: ignore[no-untyped-call]
     nbformat.validate(notebook)
     execute(notebook, tmp_path)
-    said = "".join(output["text"] for output in outputs(notebook)).split()
-    assert said == ["5", *["refused"] * 5, "False", "False", "False"]
+    printed = "".join(output["text"] for output in outputs(notebook)).split()
+    assert printed == ["5", *["refused"] * 5, "False", "False", "False"]
 
 
 def test_a_program_ends_with_the_kernel(tmp_path: Path) -> None:

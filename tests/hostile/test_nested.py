@@ -63,7 +63,7 @@ def test_tokens(limit: int) -> None:
 
 @pytest.mark.matrix
 @pytest.mark.usefixtures("virtual_seconds")
-@pytest.mark.parametrize("limit", [2.5, 10.5, 60.5])
+@pytest.mark.parametrize("limit", [2.5, 20.5])
 def test_seconds(limit: float) -> None:
     out, _ = run(max_seconds=limit, max_model_calls=10_000)
     assert out["usage"]["seconds"] <= limit + 0.5

@@ -137,21 +137,21 @@ async def test_what_is_no_message_ends_with_an_outcome(ask: Ask, event: str) -> 
 
 
 def test_a_thought_without_end_is_read_no_further() -> None:
-    room = Room(TOKENS)
+    space = Room(TOKENS)
     piece = AIMessageChunk(content="", additional_kwargs={"reasoning_content": "a" * 400})
-    kept = [len(room.take(piece).additional_kwargs["reasoning_content"]) for _ in range(TOKENS * LONGEST_TOKEN // 6)]
-    assert not room.is_used
-    room.take(piece)
-    assert room.is_used
+    kept = [len(space.take(piece).additional_kwargs["reasoning_content"]) for _ in range(TOKENS * LONGEST_TOKEN // 6)]
+    assert not space.is_used
+    space.take(piece)
+    assert space.is_used
     assert sum(kept) == TOKENS * LONGEST_TOKEN
 
 
 def test_a_long_thought_in_two_places_leaves_the_answer_its_room() -> None:
-    room, thought = Room(TOKENS), "a" * TOKENS * LONGEST_TOKEN
-    room.take(
+    space, thought = Room(TOKENS), "a" * TOKENS * LONGEST_TOKEN
+    space.take(
         AIMessageChunk(content=[{"type": "thinking", "thinking": thought}], additional_kwargs={"reasoning": thought})
     )
-    assert room.take(AIMessageChunk(content=[{"type": "text", "text": "So."}])).text == "So."
+    assert space.take(AIMessageChunk(content=[{"type": "text", "text": "So."}])).text == "So."
 
 
 @pytest.mark.parametrize("tag", ["think", ""])

@@ -46,6 +46,7 @@ def channels(strategy: str) -> Iterator[str]:
     return (name for name in builder_of(strategy).channels if not name.startswith(("branch:", "__")))
 
 
+@pytest.mark.crossed
 @pytest.mark.matrix
 @pytest.mark.parametrize("until", [BEGUN, ENDED])
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "best_of_n"])
@@ -56,9 +57,9 @@ def test_data_of_other_types(strategy: str, until: str) -> None:
             other = tampered(saver, channel, value)
             if other is None:
                 continue
-            graph, asked = builder_of(strategy).compile(other), None if until == BEGUN else ASK
+            graph, inputs = builder_of(strategy).compile(other), None if until == BEGUN else ASK
             try:  # a channel that is written before it is read may hold anything
-                graph.invoke(asked, thread(), context={"model": "offline", "max_model_calls": 4})
+                graph.invoke(inputs, thread(), context={"model": "offline", "max_model_calls": 4})
             except Misuse:
                 refused += 1
     assert refused > 10

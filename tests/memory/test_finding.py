@@ -39,20 +39,22 @@ def turn(text: str, at: float, speaker: str = "user", conversation: str = "a", *
 
 
 async def found(stream: MemoryStream, query: str, now: float = AUGUST, **rest: Any) -> list[str]:
-    return [one.memory["text"] for one in await stream.retrieve(query, now=now, **{"k": 1, "renew": False, **rest})]
+    return [
+        scored.memory["text"] for scored in await stream.retrieve(query, now=now, **{"k": 1, "renew": False, **rest})
+    ]
 
 
 CHATTER = [turn(f"Small talk number {n} about nothing.", MAY + n * DAY, conversation=f"c{n}") for n in range(30)]
 
 
 async def test_a_rare_word_finds_what_it_was_said_with() -> None:
-    said = turn("We took the Zephyrine to get there.", MAY)
-    stream = await memory_of(*CHATTER, said)
-    assert await found(stream, "What is the zephyrine?") == [said["text"]]
+    spoken = turn("We took the Zephyrine to get there.", MAY)
+    stream = await memory_of(*CHATTER, spoken)
+    assert await found(stream, "What is the zephyrine?") == [spoken["text"]]
 
 
 @pytest.mark.parametrize(
-    ("said", "question"),
+    ("text", "question"),
     [
         ("\u6211\u59d0\u59d0\u963f\u8fbe\u4f4f\u5728\u90fd\u7075\u3002", "\u963f\u8fbe\u4f4f\u5728\u54ea\u91cc\uff1f"),
         (
@@ -61,10 +63,10 @@ async def test_a_rare_word_finds_what_it_was_said_with() -> None:
         ),
     ],
 )
-async def test_words_are_found_in_scripts_without_blanks(said: str, question: str) -> None:
+async def test_words_are_found_in_scripts_without_blanks(text: str, question: str) -> None:
     other = "\u4eca\u5929\u5929\u6c14\u5f88\u597d\uff0c\u6211\u4eec\u53bb\u516c\u56ed\u3002"
-    stream = await memory_of(*CHATTER, turn(said, MAY), turn(other, JULY))
-    assert await found(stream, question) == [said]
+    stream = await memory_of(*CHATTER, turn(text, MAY), turn(other, JULY))
+    assert await found(stream, question) == [text]
 
 
 class Alike(Embeddings):
@@ -82,7 +84,7 @@ def conversation(begin: float, *texts: str) -> list[Memory]:
     where = f"at {begin}"
     return [
         new_memory(text, created=at, speaker="user", conversation=where, key=f"{at}")
-        for at, text in ((begin + 60 * place, text) for place, text in enumerate(texts))
+        for at, text in ((begin + 60 * number, text) for number, text in enumerate(texts))
     ]
 
 
@@ -90,8 +92,8 @@ async def ranked(query: str, *memories: Memory, by: Embeddings) -> list[Memory]:
     """All memories, best first: by the words of the query, or by its meaning alone where embeddings tell any."""
     stream = await MemoryStream.open(InMemoryStore(), "anna", by)
     await stream.add([*CHATTER, *memories])
-    asked = query if isinstance(by, Alike) else by.embed_query(query)
-    return [one.memory for one in await stream.retrieve(asked, k=100, now=AUGUST, renew=False)]
+    query_vector = query if isinstance(by, Alike) else by.embed_query(query)
+    return [scored.memory for scored in await stream.retrieve(query_vector, k=100, now=AUGUST, renew=False)]
 
 
 # In each of these tests two memories have the same words, and recency speaks for the one that is not looked for.
@@ -144,11 +146,11 @@ async def test_a_time_that_is_named_prefers_what_was_said_then_or_about_then(tim
 
 
 async def test_the_turn_beside_what_fits_comes_before_turns_elsewhere() -> None:
-    asked = turn("Which instrument does Ada play?", MAY, speaker="assistant")
+    question = turn("Which instrument does Ada play?", MAY, speaker="assistant")
     answer = turn("The viola da gamba.", MAY + 20)
-    stream = await memory_of(*CHATTER[5:], asked, answer)
-    assert await found(stream, "Which instrument does Ada play?", k=2) == [asked["text"], answer["text"]]
-    apart = await memory_of(*CHATTER[5:], asked, turn(answer["text"], MAY + 20, conversation="another"))
+    stream = await memory_of(*CHATTER[5:], question, answer)
+    assert await found(stream, "Which instrument does Ada play?", k=2) == [question["text"], answer["text"]]
+    apart = await memory_of(*CHATTER[5:], question, turn(answer["text"], MAY + 20, conversation="another"))
     assert answer["text"] not in await found(apart, "Which instrument does Ada play?", k=2)
 
 
@@ -185,14 +187,14 @@ async def test_what_an_insight_rests_on_is_found_on_its_own() -> None:
             created=JULY + n,
             kind="reflection",
             importance=5,
-            evidence=[facts[(5 * n + place) % 60]["id"] for place in range(5)],
+            evidence=[facts[(5 * n + number) % 60]["id"] for number in range(5)],
         )
         for n in range(24)
     ]
     stream = await memory_of(*facts, *insights)
     hits = [fact["text"] in await found(stream, f"Where is item{n:02}?", k=10) for n, fact in enumerate(facts)]
     assert sum(hits) == 60
-    assert [fact["archived"] for fact in await stream.get([one["id"] for one in facts])] == [True] * 60
+    assert [fact["archived"] for fact in await stream.get([memory["id"] for memory in facts])] == [True] * 60
     assert await found(stream, "Where is item07?", k=10, ranking=Paper()) != []
     assert facts[7]["text"] not in await found(stream, "Where is item07?", k=10, ranking=Paper())
 
@@ -204,24 +206,24 @@ async def test_what_is_in_the_archive_ranks_below_what_fits_as_well() -> None:
 
 
 async def test_what_is_superseded_stays_with_its_time_and_ranks_below() -> None:
-    said = turn("I work in a paediatric ward.", MAY)
-    ward = new_memory("The user works in a paediatric ward.", created=MAY + 1, kind="fact", evidence=[said["id"]])
-    insight = new_memory("The user loves the ward.", created=MAY + DAY, kind="reflection", evidence=[said["id"]])
+    spoken = turn("I work in a paediatric ward.", MAY)
+    ward = new_memory("The user works in a paediatric ward.", created=MAY + 1, kind="fact", evidence=[spoken["id"]])
+    insight = new_memory("The user loves the ward.", created=MAY + DAY, kind="reflection", evidence=[spoken["id"]])
     left = new_memory("The user no longer works.", created=JULY, kind="fact", supersedes=[ward["id"]])
-    late = new_memory("The user left the ward.", created=AUGUST, kind="reflection", evidence=[said["id"], left["id"]])
+    late = new_memory("The user left the ward.", created=AUGUST, kind="reflection", evidence=[spoken["id"], left["id"]])
     store = InMemoryStore()
     stream = await MemoryStream.open(store, "anna", "lexical")
-    await stream.add([said, ward, insight])
+    await stream.add([spoken, ward, insight])
     assert "until" not in (await stream.get([ward["id"]]))[0]
     await stream.add([left, late])
-    ids = [one["id"] for one in (said, ward, insight, left, late)]
+    ids = [memory["id"] for memory in (spoken, ward, insight, left, late)]
     expected = [None, JULY, JULY, None, None]
-    assert [one.get("until") for one in await stream.get(ids)] == expected
+    assert [memory.get("until") for memory in await stream.get(ids)] == expected
     again = await MemoryStream.open(InMemoryStore(), "anna", "lexical")
-    await again.add([late, left, insight, ward, said])
-    assert [one.get("until") for one in await again.get(ids)] == expected
+    await again.add([late, left, insight, ward, spoken])
+    assert [memory.get("until") for memory in await again.get(ids)] == expected
     await stream.delete(left["id"])
-    assert [one.get("until") for one in await stream.get(ids)] == [None, None, None, None]
+    assert [memory.get("until") for memory in await stream.get(ids)] == [None, None, None, None]
 
 
 async def test_what_only_a_deleted_memory_superseded_holds_again_after_others_came() -> None:
@@ -258,14 +260,14 @@ async def test_rankings_are_found_by_name_and_hybrid_is_the_default() -> None:
 
 async def test_memories_of_an_earlier_version_get_their_words_when_they_are_first_opened() -> None:
     store = InMemoryStore()
-    said = turn("We took the Zephyrine to get there.", MAY)
-    await (await MemoryStream.open(store, "anna", "lexical")).add([said, *CHATTER])
+    spoken = turn("We took the Zephyrine to get there.", MAY)
+    await (await MemoryStream.open(store, "anna", "lexical")).add([spoken, *CHATTER])
     whole = items(store)
     for (*namespace, key), value in whole.items():
         if namespace[2] == "index":
             await store.aput(tuple(namespace), key, {name: part for name, part in value.items() if name != "words"})
     stream = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
-    assert await found(stream, "What is the zephyrine?") == [said["text"]]
+    assert await found(stream, "What is the zephyrine?") == [spoken["text"]]
     words = [value for key, value in items(store).items() if key[2] == "index"]
     assert all(value["words"] for value in words)
     assert len(words) == 1 + len(CHATTER)
@@ -273,14 +275,14 @@ async def test_memories_of_an_earlier_version_get_their_words_when_they_are_firs
 
 async def test_a_corrected_text_is_found_by_its_new_words_in_every_process() -> None:
     store = InMemoryStore()
-    said = turn("My sister lives in Turin.", MAY)
-    top = new_memory("The family is abroad.", created=JULY, kind="reflection", evidence=[said["id"]])
+    spoken = turn("My sister lives in Turin.", MAY)
+    top = new_memory("The family is abroad.", created=JULY, kind="reflection", evidence=[spoken["id"]])
     first = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
-    await first.add([said, top, *CHATTER])
+    await first.add([spoken, top, *CHATTER])
     second = await MemoryStream.open(Window(store), "anna", LexicalEmbeddings())
-    assert await found(second, "Who is in Turin?") == [said["text"]]
-    edited = await first.edit(said["id"], "My sister lives in Zagreb.")
-    assert edited == {**said, "text": "My sister lives in Zagreb.", "archived": True}
+    assert await found(second, "Who is in Turin?") == [spoken["text"]]
+    edited = await first.edit(spoken["id"], "My sister lives in Zagreb.")
+    assert edited == {**spoken, "text": "My sister lives in Zagreb.", "archived": True}
     assert await found(second, "Who is in Zagreb?") == [edited["text"]]
     assert await second.evidence(top["id"]) == [edited]
     with pytest.raises(Misuse, match="no memory"):
@@ -290,8 +292,8 @@ async def test_a_corrected_text_is_found_by_its_new_words_in_every_process() -> 
 async def test_gaps_that_deletions_leave_are_closed_and_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reflective_agents.memory.index.HOLES", 3)
     stream = await memory_of(*CHATTER, *(turn(f"Rareword{n} and such.", JULY + n, conversation="r") for n in range(12)))
-    for one in CHATTER[:25]:
-        await stream.delete(one["id"])
+    for text in CHATTER[:25]:
+        await stream.delete(text["id"])
     for n in range(12):
         assert (await found(stream, f"Rareword{n}"))[0] == f"Rareword{n} and such."
     assert await stream.count() == 5 + 12
@@ -308,8 +310,8 @@ async def test_words_count_the_same_whether_many_memories_hold_them_or_few(
     usual = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
     monkeypatch.setattr("reflective_agents.memory.rankings.hybrid.COMMON_WORD", many)
     other = await stream.retrieve(query, k=40, now=AUGUST, renew=False)
-    assert [one.memory["text"] for one in other] == [one.memory["text"] for one in usual]
-    assert [one.relevance for one in other] == pytest.approx([one.relevance for one in usual], abs=1e-6)
+    assert [scored.memory["text"] for scored in other] == [scored.memory["text"] for scored in usual]
+    assert [scored.relevance for scored in other] == pytest.approx([scored.relevance for scored in usual], abs=1e-6)
     assert usual[0].memory["text"] == "Small figs, small dates."
 
 
@@ -319,7 +321,7 @@ def test_words_are_weighed_as_bm25_has_it() -> None:
     postings, count = Postings(), len(texts)
     lengths = postings.add(0, [pack(Counter(text)) for text in texts])
     columns = {
-        "id": np.array([b"%032x" % place for place in range(count)]),
+        "id": np.array([b"%032x" % number for number in range(count)]),
         "alive": np.ones(count, np.bool_),
         "created": 1e5 * np.arange(count),
         "importance": np.ones(count),
@@ -327,24 +329,27 @@ def test_words_are_weighed_as_bm25_has_it() -> None:
         "asks": np.zeros(count, np.bool_),
         "length": lengths,
     }
-    said, near = bm25(
+    matching, near = bm25(
         Timeline(columns, np.ones(count, np.bool_)), postings, frozenset(map(hashed, ("fig", "date", "plum")))
     )
     mean = sum(map(len, texts)) / count
 
     def weight(text: list[str], word: str) -> float:
-        held, times = sum(word in one for one in texts), text.count(word)
+        held, times = sum(word in text for text in texts), text.count(word)
         rarity = math.log((count - held + 0.5) / (held + 0.5))
         return rarity * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * len(text) / mean))
 
-    assert said == pytest.approx([weight(text, "fig") + weight(text, "date") for text in texts])
-    assert near == pytest.approx(said), "a day lies between the turns"
+    assert matching == pytest.approx([weight(text, "fig") + weight(text, "date") for text in texts])
+    assert near == pytest.approx(matching), "a day lies between the turns"
 
 
 async def test_memories_of_the_same_second_have_the_same_neighbours_in_every_process() -> None:
     together = [turn(f"Said at once, {name}.", MAY) for name in ("figs", "dates", "nuts", "peas")]
     found_first = [
-        [(one.memory["text"], one.score) for one in await stream.retrieve("figs", k=9, now=AUGUST, renew=False)]
+        [
+            (scored.memory["text"], scored.score)
+            for scored in await stream.retrieve("figs", k=9, now=AUGUST, renew=False)
+        ]
         for stream in (await memory_of(*together, *CHATTER[:4]), await memory_of(*CHATTER[:4], *reversed(together)))
     ]
     assert found_first[0] == found_first[1]

@@ -42,7 +42,7 @@ def memories() -> list[Memory]:
         text = " ".join(chance.choices(WORDS, weights=range(1, len(WORDS) + 1), k=chance.randint(1, 12)))
         text = f"{text} {number}{chance.choice('.?!')}"
         kind: Kind = "fact" if number % 11 == 0 else "observation"
-        said = new_memory(
+        observed = new_memory(
             text,
             created=at,
             kind=kind,
@@ -52,7 +52,7 @@ def memories() -> list[Memory]:
             conversation=f"c{number // 20}",
             supersedes=[made[-11]["id"]] if number % 44 == 22 else [],
         )
-        made.append(said)
+        made.append(observed)
     insight = new_memory("Ada likes boats.", created=at, kind="reflection", evidence=[made[3]["id"], made[4]["id"]])
     return [*made, insight]
 
@@ -82,22 +82,26 @@ def unit(vector: Sequence[float]) -> list[float]:
 
 def plain(query: str, given: Sequence[Memory], by: Embeddings) -> dict[str, float]:
     """Score each memory, by its id."""
-    turns = sorted((one for one in given if one["kind"] == "observation"), key=lambda one: (one["created"], one["id"]))
-    line = [*turns, *(one for one in given if one["kind"] != "observation")]
+    turns = sorted(
+        (each for each in given if each["kind"] == "observation"), key=lambda each: (each["created"], each["id"])
+    )
+    line = [*turns, *(each for each in given if each["kind"] != "observation")]
     sessions = list[list[int]]()
-    for place, one in enumerate(line):
-        before = line[place - 1] if 0 < place < len(turns) else None
-        follows = before and one["created"] - before["created"] <= GAP
-        if before and follows and one.get("conversation") == before.get("conversation"):
-            sessions[-1].append(place)
+    for position, each in enumerate(line):
+        before = line[position - 1] if 0 < position < len(turns) else None
+        follows = before and each["created"] - before["created"] <= GAP
+        if before and follows and each.get("conversation") == before.get("conversation"):
+            sessions[-1].append(position)
         else:
-            sessions.append([place])
-    session_of = {place: session for session in sessions for place in session}
+            sessions.append([position])
+    session_of = {position: session for session in sessions for position in session}
 
     def around(values: Sequence[float]) -> list[float]:
-        return [sum(values[at] for at in session_of[place] if abs(at - place) <= 1) for place in range(len(line))]
+        return [
+            sum(values[at] for at in session_of[position] if abs(at - position) <= 1) for position in range(len(line))
+        ]
 
-    counted = stems([indexed(one) for one in line])
+    counted = stems([indexed(each) for each in line])
     lengths = [float(sum(words_of.values())) for words_of in counted]
     alone, near = [0.0] * len(line), [0.0] * len(line)
     holding = {stem: sum(stem in words_of for words_of in counted) for stem in query_stems(query)}
@@ -106,41 +110,46 @@ def plain(query: str, given: Sequence[Memory], by: Embeddings) -> dict[str, floa
         counts = [float(words_of[stem]) for words_of in counted]
         for total, values, sizes in ((alone, counts, lengths), (near, around(counts), around(lengths))):
             weight, mean = idf(sum(map(bool, values)), len(line)), sum(sizes) / len(sizes)
-            for place, value in enumerate(values):
-                total[place] += saturated(value, damping(sizes[place], mean), weight)
-    asked, scale = in_bytes(unit(by.embed_documents([query])[0]))
+            for position, value in enumerate(values):
+                total[position] += saturated(value, damping(sizes[position], mean), weight)
+    query_vector, scale = in_bytes(unit(by.embed_documents([query])[0]))
     stored = [
-        np.asarray(unit(vector), np.float16).tolist() for vector in by.embed_documents([indexed(one) for one in line])
+        np.asarray(unit(vector), np.float16).tolist() for vector in by.embed_documents([indexed(each) for each in line])
     ]
     vectors = [in_bytes(vector) for vector in stored]
-    cosines = [int(np.dot(vector, asked)) * other * scale for vector, other in vectors]
+    cosines = [int(np.dot(vector, query_vector)) * other * scale for vector, other in vectors]
     meaning = meaning_of(by)
     fitting = plus(scaled(alone), times(hybrid.NEAR, scaled(near)), times(meaning, scaled(cosines)))
     fitting = plus(fitting, times(meaning * hybrid.NEAR, scaled(around(cosines))))
     lowest = sorted(fitting, reverse=True)[:TOP_TURNS][-1]
     means = [
-        sum(sorted((fitting[place] for place in session if fitting[place] >= lowest), reverse=True)[:TURNS_A_SESSION])
+        sum(
+            sorted((fitting[position] for position in session if fitting[position] >= lowest), reverse=True)[
+                :TURNS_A_SESSION
+            ]
+        )
         / min(len(session), TURNS_A_SESSION)
         for session in sessions
     ]
-    by_session = {place: mean for session, mean in zip(sessions, scaled(means), strict=True) for place in session}
+    by_session = {position: mean for session, mean in zip(sessions, scaled(means), strict=True) for position in session}
     substance = scaled([math.log1p(length) for length in lengths[: len(turns)]])
-    substance = [value - QUESTION * one["text"].endswith("?") for value, one in zip(substance, turns, strict=True)]
+    substance = [value - QUESTION * each["text"].endswith("?") for value, each in zip(substance, turns, strict=True)]
     substance += [1.0] * (len(line) - len(turns))
-    for place, one in enumerate(line):
-        fitting[place] += hybrid.SESSION * by_session[place] + hybrid.SUBSTANCE * substance[place]
-        named = one.get("speaker") and set(words(one["speaker"])) <= set(words(query))
-        fitting[place] += hybrid.SPEAKER if named else 0.0
-        fitting[place] += hybrid.PERIOD * max(
-            (fits(one["created"], *period) for period in periods(query, NOW)), default=0.0
+    for position, each in enumerate(line):
+        fitting[position] += hybrid.SESSION * by_session[position] + hybrid.SUBSTANCE * substance[position]
+        named = each.get("speaker") and set(words(each["speaker"])) <= set(words(query))
+        fitting[position] += hybrid.SPEAKER if named else 0.0
+        fitting[position] += hybrid.PERIOD * max(
+            (fits(each["created"], *period) for period in periods(query, NOW)), default=0.0
         )
-    late = scaled([-math.log1p((NOW - one["created"]) / DAY) for one in line])
-    important = scaled([one["importance"] for one in line])
+    late = scaled([-math.log1p((NOW - memory["created"]) / DAY) for memory in line])
+    important = scaled([memory["importance"] for memory in line])
     scores = plus(times(0.3, late), times(0.6, important), times(3.0, scaled(fitting)))
-    over = {below for one in given for below in one.get("supersedes", [])}
-    over |= {below for one in given if one["kind"] == "reflection" for below in one["evidence"]}
+    over = {below for memory in given for below in memory.get("supersedes", [])}
+    over |= {below for memory in given if memory["kind"] == "reflection" for below in memory["evidence"]}
     return {
-        one["id"]: score / 3.9 * (0.9 if one["id"] in over else 1.0) for one, score in zip(line, scores, strict=True)
+        memory["id"]: score / 3.9 * (0.9 if memory["id"] in over else 1.0)
+        for memory, score in zip(line, scores, strict=True)
     }
 
 
@@ -161,7 +170,7 @@ async def test_the_ranking_is_that_of_plain_loops(query: str, by: Embeddings) ->
         await stream.add(part)
         expected = plain(query, [*given[:150], *(late if part is late else [])], by)
         found = await stream.retrieve(query, k=len(given), now=NOW, renew=False)
-        assert {one.memory["id"]: one.score for one in found} == pytest.approx(expected, abs=2e-4)
+        assert {scored.memory["id"]: scored.score for scored in found} == pytest.approx(expected, abs=2e-4)
         best = sorted(expected, key=expected.__getitem__, reverse=True)
-        for place, one in enumerate(found):
-            assert expected[one.memory["id"]] == pytest.approx(expected[best[place]], abs=2e-4)
+        for number, scored in enumerate(found):
+            assert expected[scored.memory["id"]] == pytest.approx(expected[best[number]], abs=2e-4)

@@ -90,9 +90,9 @@ def perceived() -> list[list[Memory]]:
         made.append(
             [
                 new_memory(
-                    f"Node {start + place}.", created=created, kind=kind, importance=rating, key=f"{place} {line}"
+                    f"Node {start + number}.", created=created, kind=kind, importance=rating, key=f"{number} {line}"
                 )
-                for place, rating in enumerate(ratings)
+                for number, rating in enumerate(ratings)
             ]
         )
     return made
@@ -101,16 +101,16 @@ def perceived() -> list[list[Memory]]:
 def insightful(request: Request) -> Reply:
     """A model that asks three questions, and draws five insights for each, rated as they were."""
     if request.schema == "Questions":
-        return {"questions": [f"Question {place}?" for place in range(3)]}
-    asked = int(request.last.rpartition("Question ")[2][0])
+        return {"questions": [f"Question {number}?" for number in range(3)]}
+    number = int(request.last.rpartition("Question ")[2][0])
     return {
         "insights": [
             {
-                "insight": "She is a friend." if (asked, place) in EQUAL else f"Insight {asked} {place}.",
-                "evidence": [place + 1, place + 2],
+                "insight": "She is a friend." if (number, index) in EQUAL else f"Insight {number} {index}.",
+                "evidence": [index + 1, index + 2],
                 "importance": rating,
             }
-            for place, rating in enumerate(RATED[asked])
+            for index, rating in enumerate(RATED[number])
         ]
     }
 
@@ -134,14 +134,14 @@ async def test_the_published_morning_is_reflected_on_where_it_was_with_as_many_i
     for ranking in (Paper(), PUBLISHED):
         stream, drawn, events = await relived(ranking)
         assert list(drawn) == [100]
-        assert [one["importance"] for one in drawn[100]] == [rating for ratings in RATED for rating in ratings]
+        assert [memory["importance"] for memory in drawn[100]] == [rating for ratings in RATED for rating in ratings]
         assert len(drawn[100]) == 15
         assert await stream.count() == 115
         (reflected,) = events
         assert (reflected["importance"], reflected["insights"], reflected["refused"]) == (153, 15, 0)
         assert (await stream.pending()).importance == 0
-        known = {one["id"] for together in perceived() for one in together}
-        assert all(one["evidence"] and known >= set(one["evidence"]) for one in drawn[100])
+        known = {memory["id"] for together in perceived() for memory in together}
+        assert all(memory["evidence"] and known >= set(memory["evidence"]) for memory in drawn[100])
 
 
 async def test_equal_insights_of_the_published_morning_are_merged_unless_the_paper_is_followed() -> None:
@@ -151,6 +151,6 @@ async def test_equal_insights_of_the_published_morning_are_merged_unless_the_pap
 
 def test_the_threshold_was_passed_by_the_last_two_observations() -> None:
     *before, last = [
-        sum(one["importance"] for one in together if one["kind"] == "observation") for together in perceived()
+        sum(memory["importance"] for memory in together if memory["kind"] == "observation") for together in perceived()
     ]
     assert sum(before) == 145 <= THRESHOLD < sum(before) + last == 153

@@ -71,8 +71,8 @@ async def test_a_stream_of_115_events_is_reflected_on_where_the_sum_exceeds_150(
     assert list(fired) == [61]
     assert len(fired[61]) == 15
     known = {event["id"] for event in EVENTS[:61]}
-    assert all(one["evidence"] and set(one["evidence"]) <= known for one in fired[61])
-    assert len({one["id"] for one in fired[61]}) == len({one["text"] for one in fired[61]}) == 15
+    assert all(memory["evidence"] and set(memory["evidence"]) <= known for memory in fired[61])
+    assert len({memory["id"] for memory in fired[61]}) == len({memory["text"] for memory in fired[61]}) == 15
     assert (await stream.pending()).importance == sum(event["importance"] for event in EVENTS[61:])
     assert len(model_of(step).calls) == 1 + 3
     assert [event["event"] for event in events] == ["reflected"]
@@ -83,11 +83,11 @@ async def test_an_insight_leads_to_its_evidence_and_the_evidence_leaves_retrieva
     await stream.add(EVENTS)
     step, _ = step_of()
     insights = await reflect(step, step.context.model, stream, now=9000.0)
-    cited = {below for one in insights for below in one["evidence"]}
-    assert {one["id"] for one in await stream.evidence(insights[0]["id"])} == set(insights[0]["evidence"])
-    assert {one["id"] for one in await stream.get(cited) if one["archived"]} == cited
+    cited = {below for memory in insights for below in memory["evidence"]}
+    assert {memory["id"] for memory in await stream.evidence(insights[0]["id"])} == set(insights[0]["evidence"])
+    assert {memory["id"] for memory in await stream.get(cited) if memory["archived"]} == cited
     left = {found.memory["id"] for found in await stream.retrieve("Anna", k=200, now=9000.0, ranking=Paper())}
-    assert left == {event["id"] for event in EVENTS} - cited | {one["id"] for one in insights}
+    assert left == {event["id"] for event in EVENTS} - cited | {memory["id"] for memory in insights}
 
 
 async def test_the_numbers_are_those_of_what_was_retrieved_for_the_question() -> None:
@@ -95,18 +95,18 @@ async def test_the_numbers_are_those_of_what_was_retrieved_for_the_question() ->
     await stream.add(EVENTS)
     step, _ = step_of()
     insights = await reflect(step, step.context.model, stream, now=9000.0)
-    asked = {
+    prompts = {
         re.findall(r"What about (\w+)", call.last)[-1]: call.last
         for call in model_of(step).calls
         if call.schema == "Insights"
     }
     for name in PEOPLE[:3]:
-        shown = dict(re.findall(r'<memory number="(\d+)" kind="\w+">\n(.+)\n</memory>', asked[name]))
+        shown = dict(re.findall(r'<memory number="(\d+)" kind="\w+">\n(.+)\n</memory>', prompts[name]))
         assert len(shown) == 30
         for number in range(1, 6):
-            (insight,) = [one for one in insights if one["text"] == f"{name} insight {number}."]
-            said = [shown[str(place)] for place in (number, number + 5, 30)]
-            assert [one["text"] for one in await stream.get(insight["evidence"])] == said
+            (insight,) = [memory for memory in insights if memory["text"] == f"{name} insight {number}."]
+            expected = [shown[str(index)] for index in (number, number + 5, 30)]
+            assert [memory["text"] for memory in await stream.get(insight["evidence"])] == expected
 
 
 async def test_only_the_last_100_memories_are_asked_about() -> None:
@@ -114,9 +114,9 @@ async def test_only_the_last_100_memories_are_asked_about() -> None:
     await stream.add(EVENTS)
     step, _ = step_of()
     await reflect(step, step.context.model, stream, now=9000.0, identity="Anna, a baker")
-    asked = model_of(step).calls[0].last
-    assert re.findall(r"number (\d+)\.", asked) == [str(number) for number in range(15, 115)]
-    assert "<agent>\nAnna, a baker\n</agent>" in asked
+    prompt = model_of(step).calls[0].last
+    assert re.findall(r"number (\d+)\.", prompt) == [str(number) for number in range(15, 115)]
+    assert "<agent>\nAnna, a baker\n</agent>" in prompt
 
 
 async def test_reflecting_twice_on_the_same_events_changes_nothing() -> None:
@@ -138,23 +138,23 @@ async def test_two_processes_that_reflect_at_once_draw_the_same_insights() -> No
     step, _ = step_of()
     pending = await second.pending()
     insights = await reflect(step, step.context.model, first, now=9000.0)
-    said = Insights.model_validate(
+    reply = Insights.model_validate(
         {"insights": [{"insight": f"Other {n}", "evidence": [1], "importance": 2} for n in range(5)]}
     )
     late = check_insights(
-        said, await second.get([EVENTS[0]["id"]]), key=f"reflection anna {pending.latest.id} 0", now=9001.0
+        reply, await second.get([EVENTS[0]["id"]]), key=f"reflection anna {pending.latest.id} 0", now=9001.0
     )
     change = await second.add(late.insights, reflected=pending.latest)
     assert change.added == []
-    assert await second.get([one["id"] for one in insights]) == insights
+    assert await second.get([memory["id"] for memory in insights]) == insights
 
 
-def again(said: Any) -> Reply:
+def again(reply: Any) -> Reply:
     """The same with other words."""
     return (
-        {"insights": [{**one, "insight": f"Again: {one['insight']}"} for one in said["insights"]]}
-        if "insights" in said
-        else said
+        {"insights": [{**memory, "insight": f"Again: {memory['insight']}"} for memory in reply["insights"]]}
+        if "insights" in reply
+        else reply
     )
 
 
@@ -167,9 +167,9 @@ async def test_reflections_build_on_reflections() -> None:
     await stream.add([new_memory(f"Anna thinks {n}", created=9000.0, importance=10) for n in range(5)])
     second = await reflect(step, step.context.model, stream, now=9000.0)
     assert len(second) == 15
-    low, high = {one["id"] for one in first}, {below for one in second for below in one["evidence"]}
+    low, high = {memory["id"] for memory in first}, {below for memory in second for below in memory["evidence"]}
     assert low & high, "some insights rest on insights"
-    assert not [one for one in await stream.get(low) if one["archived"]]
+    assert not [memory for memory in await stream.get(low) if memory["archived"]]
 
 
 async def test_an_insight_that_is_known_is_not_drawn_again() -> None:
@@ -189,15 +189,19 @@ async def test_an_insight_without_valid_evidence_is_refused_and_counted() -> Non
         if request.schema != "Insights":
             return script(request)
         evidence = [[31, 1], [31], [0], [-1, 999], [2]]
-        asked = request.last.rpartition("<question>\n")[2]
+        question = request.last.rpartition("<question>\n")[2]
         drawn = enumerate(evidence)
-        return {"insights": [{"insight": f"So {n} {asked}", "evidence": one, "importance": 5} for n, one in drawn]}
+        return {
+            "insights": [
+                {"insight": f"So {n} {question}", "evidence": evidence, "importance": 5} for n, evidence in drawn
+            ]
+        }
 
     stream = await open_window(InMemoryStore())
     await stream.add(EVENTS)
     step, events = step_of(careless)
     insights = await reflect(step, step.context.model, stream, now=9000.0)
-    assert [len(one["evidence"]) for one in insights] == [1] * 6
+    assert [len(memory["evidence"]) for memory in insights] == [1] * 6
     assert step.meter.usage["parse_failures"] == 9
     assert [event["event"] for event in events] == ["refused_insight"] * 9 + ["reflected"]
     assert await reflect(step, step.context.model, stream, now=9000.0) == []
@@ -257,7 +261,7 @@ def graph_of(owner: str) -> Any:
         stream: MemoryStream = await open_memory(step, owner, "lexical")
         change = await stream.add([new_memory("Bob bakes.", created=0.0, key="bob")])
         found = await stream.retrieve("Who bakes?", k=1, now=1.0)
-        return {"found": [*change.added, *(one.memory["text"] for one in found)]}
+        return {"found": [*change.added, *(scored.memory["text"] for scored in found)]}
 
     builder = StateGraph(State, context_schema=Context)
     builder.add_node("remember", remember)

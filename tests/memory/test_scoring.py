@@ -93,16 +93,16 @@ few = st.integers(0, 2).map(float)  # so that there are ties
 
 @given(st.lists(st.tuples(few, few), min_size=1, max_size=12), st.integers(0, 14), st.randoms())
 def test_ties_are_stable_whatever_the_order_of_insertion(rows: list[Any], k: int, chance: Any) -> None:
-    named = [(value, created, f"{place:032x}") for place, (value, created) in enumerate(rows)]
-    expected = [one for *_, one in sorted(named, key=lambda row: (-row[0], -row[1], row[2]))][:k]
+    named = [(value, created, f"{number:032x}") for number, (value, created) in enumerate(rows)]
+    expected = [key for *_, key in sorted(named, key=lambda row: (-row[0], -row[1], row[2]))][:k]
     chance.shuffle(named)
     values, created, ids = (np.array(column) for column in zip(*named, strict=True))
     found = best(values, created, ids.astype("S32"), k)
-    assert [named[place][2] for place in found] == expected
+    assert [named[index][2] for index in found] == expected
 
 
 @given(st.integers(1, 2_000), st.integers(0, 2_000), st.integers(2, 1_000), st.integers(0, 10**6))
 def test_the_highest_of_many_are_those_that_sorting_finds(count: int, k: int, different: int, seed: int) -> None:
     values = np.random.default_rng(seed).integers(0, different, count).astype(np.float32)
     lowest = sorted(values)[-min(k, count)] if k else math.inf
-    assert sorted(highest(values, k)) == [place for place, value in enumerate(values) if value >= lowest]
+    assert sorted(highest(values, k)) == [number for number, value in enumerate(values) if value >= lowest]

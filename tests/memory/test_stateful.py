@@ -45,7 +45,7 @@ class Machine(RuleBasedStateMachine):
     )
     def add(self, view: int, key: str, kind: Any, evidence: set[str], fails: int) -> None:
         self.now += 1
-        below = [memory_id(one) for one in sorted(evidence) if one != key]
+        below = [memory_id(number) for number in sorted(evidence) if number != key]
         memory = new_memory(f"text {key}", created=self.now, kind=kind, importance=3, evidence=below, key=key)
         self.windows[view].fails = {0: "before", 1: "after"}.get(fails, "")
         if memory["id"] in self.known or not self.windows[view].fails:
@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
     @rule(view=views, key=keys)
     def delete(self, view: int, key: str) -> None:
         gone = memory_id(key)
-        derived = {one["id"] for one in self.run(self.views[view].delete(gone))}
+        derived = {memory["id"] for memory in self.run(self.views[view].delete(gone))}
         assert derived == self.above(gone) - {gone}
         self.known.pop(gone, None)
 
@@ -69,11 +69,11 @@ class Machine(RuleBasedStateMachine):
     def retrieve(self, view: int, k: int) -> None:
         self.now += 1
         found = self.run(self.views[view].retrieve("text", k=k, now=self.now, ranking=Paper(1, 0, 0)))
-        active = [one for one in self.known.values() if not self.archived(one)]
-        active.sort(key=lambda one: (-one["accessed"], -one["created"], one["id"]))
-        assert [one.memory["id"] for one in found] == [one["id"] for one in active[:k]]
-        for one in active[:k]:
-            one["accessed"] = self.now
+        active = [memory for memory in self.known.values() if not self.archived(memory)]
+        active.sort(key=lambda memory: (-memory["accessed"], -memory["created"], memory["id"]))
+        assert [scored.memory["id"] for scored in found] == [memory["id"] for memory in active[:k]]
+        for memory in active[:k]:
+            memory["accessed"] = self.now
 
     @rule(view=views)
     def forget_all(self, view: int) -> None:
@@ -82,29 +82,33 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def every_process_agrees_with_the_dictionary(self) -> None:
-        expected = [{**one, "archived": self.archived(one)} for one in self.known.values()]
+        expected = [{**memory, "archived": self.archived(memory)} for memory in self.known.values()]
         expected.sort(key=lambda one: (one["created"], one["id"]))
         for view in self.views:
             assert self.run(self.listed(view)) == expected
             for memory in expected:
-                below = {one["id"] for one in self.run(view.evidence(str(memory["id"])))}
+                below = {each["id"] for each in self.run(view.evidence(str(memory["id"])))}
                 assert below == self.below(str(memory["id"])) & self.known.keys() - {memory["id"]}
 
     @staticmethod
     async def listed(view: MemoryStream) -> list[Memory]:
-        return [one async for one in view.everything()]
+        return [memory async for memory in view.everything()]
 
     def archived(self, memory: Memory) -> bool:
-        above = [one for one in self.known.values() if memory["id"] in one["evidence"]]
-        return memory["kind"] != "reflection" and any(one["kind"] == "reflection" for one in above)
+        above = [each for each in self.known.values() if memory["id"] in each["evidence"]]
+        return memory["kind"] != "reflection" and any(each["kind"] == "reflection" for each in above)
 
     def below(self, start: str) -> set[str]:
-        return reach(start, {one["id"]: one["evidence"] for one in self.known.values()})
+        return reach(start, {memory["id"]: memory["evidence"] for memory in self.known.values()})
 
     def above(self, start: str) -> set[str]:
         ids = {*self.known, start}
         return reach(
-            start, {one: [other for other in self.known if one in self.known[other]["evidence"]] for one in ids}
+            start,
+            {
+                memory_key: [other for other in self.known if memory_key in self.known[other]["evidence"]]
+                for memory_key in ids
+            },
         )
 
     def teardown(self) -> None:
@@ -115,10 +119,10 @@ def reach(start: str, edges: dict[str, list[str]]) -> set[str]:
     found: set[str] = set()
     to_do = list(edges.get(start, []))
     while to_do:
-        one = to_do.pop()
-        if one not in found:
-            found.add(one)
-            to_do += edges.get(one, [])
+        current = to_do.pop()
+        if current not in found:
+            found.add(current)
+            to_do += edges.get(current, [])
     return found
 
 

@@ -69,7 +69,7 @@ async def stream_of(store: BaseStore, owner: str = "ada") -> MemoryStream:
 
 
 async def found(stream: MemoryStream, query: str, **more: Any) -> list[str]:
-    return [one.memory["text"] for one in await stream.retrieve(query, k=1, now=9.0, ranking=RANKING, **more)]
+    return [scored.memory["text"] for scored in await stream.retrieve(query, k=1, now=9.0, ranking=RANKING, **more)]
 
 
 @pytest.mark.parametrize(("query", "text"), [*zip(("honey", "tram", "jam"), TEXTS, strict=True)])
@@ -79,7 +79,7 @@ async def test_what_fits_by_the_index_of_the_store_comes_first(searching: BaseSt
 
 async def test_an_edited_memory_is_found_by_its_new_text_and_a_deleted_one_is_not(searching: BaseStore) -> None:
     stream = await stream_of(searching)
-    hive, ticket, _ = [one["id"] async for one in stream.everything()]
+    hive, ticket, _ = [memory["id"] async for memory in stream.everything()]
     await stream.edit(hive, "Ada has a stop.")
     await stream.delete(ticket)
     assert await found(stream, "tram") == ["Ada has a stop."]
@@ -95,7 +95,7 @@ async def test_users_stay_apart(searching: BaseStore) -> None:
 async def test_what_is_forgotten_is_gone_from_the_index() -> None:
     vectors = InMemoryVectorStore(ByTopic())
     stream = await stream_of(WithVectorStore(InMemoryStore(), lambda _: vectors))
-    assert {one["text"] for one in vectors.store.values()} == {*TEXTS}
+    assert {memory["text"] for memory in vectors.store.values()} == {*TEXTS}
     await stream.forget_all()
     assert vectors.store == {}
 
@@ -158,9 +158,9 @@ async def test_an_agent_answers_from_what_its_store_finds(searching: BaseStore) 
     await stream_of(searching, owner_of("default"))
     model = FakeChatModel(reply=lambda request: {"facts": []} if request.schema else "From her own bees.")
     settings = MemoryContext(model=model, embeddings="lexical", ranking="store", retrieved=1, fact_tokens=0)
-    asked: Any = {"messages": [("user", "Where does the honey come from?")]}
-    result = await builder.compile(store=searching).ainvoke(asked, context=settings)
-    assert [one["text"] for one in result["memories"]] == [TEXTS[0]]
+    inputs: Any = {"messages": [("user", "Where does the honey come from?")]}
+    result = await builder.compile(store=searching).ainvoke(inputs, context=settings)
+    assert [memory["text"] for memory in result["memories"]] == [TEXTS[0]]
 
 
 async def test_equal_texts_are_added_at_once_and_each_is_found() -> None:

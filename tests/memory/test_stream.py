@@ -38,12 +38,12 @@ def seen(text: str, created: float = 0.0, importance: float = 1.0, **rest: Any) 
 
 
 def insight(text: str, *evidence: Memory, created: float = 0.0, importance: float = 5.0) -> Memory:
-    below = [one["id"] for one in evidence]
+    below = [memory["id"] for memory in evidence]
     return seen(text, created, importance, kind="reflection", evidence=below)
 
 
 def texts(found: list[Any]) -> list[str]:
-    return [(one.memory if isinstance(one, Scored) else one)["text"] for one in found]
+    return [(memory.memory if isinstance(memory, Scored) else memory)["text"] for memory in found]
 
 
 async def test_a_memory_comes_back_as_it_was_added(store: InMemoryStore) -> None:
@@ -57,7 +57,7 @@ async def test_a_memory_comes_back_as_it_was_added(store: InMemoryStore) -> None
 async def test_retrieval_weighs_recency_importance_and_relevance(store: InMemoryStore) -> None:
     stream = await open_window(store)
     await stream.add([seen("aaa", 0, 9), seen("aab", 2 * HOUR, 5), seen("bbb", HOUR, 1)])
-    found = {one.memory["text"]: one for one in await stream.retrieve("a", k=3, now=3 * HOUR, ranking=Paper())}
+    found = {scored.memory["text"]: scored for scored in await stream.retrieve("a", k=3, now=3 * HOUR, ranking=Paper())}
     decayed = {"aaa": 0.995**3, "aab": 0.995**1, "bbb": 0.995**2}
     low, high = decayed["aaa"], decayed["aab"]
     assert found["aaa"].recency == 0
@@ -90,7 +90,7 @@ async def test_what_was_seen_last_is_the_most_recent_and_retrieval_renews_it(sto
     for view in (stream, await open_window(store)):
         found = await view.retrieve("a", k=2, now=2 * HOUR, ranking=only_recency, renew=False)
         assert texts(found) == ["aaa", "bbb"]
-        assert [one.memory["accessed"] for one in found] == [2 * HOUR, HOUR]
+        assert [scored.memory["accessed"] for scored in found] == [2 * HOUR, HOUR]
 
 
 async def test_an_access_is_never_set_back(store: InMemoryStore) -> None:
@@ -98,7 +98,7 @@ async def test_an_access_is_never_set_back(store: InMemoryStore) -> None:
     await stream.add([seen("aaa", 5 * HOUR)])
     await stream.retrieve("a", k=1, now=9 * HOUR)
     await stream.retrieve("a", k=1, now=HOUR)
-    assert [one["accessed"] async for one in stream.everything()] == [9 * HOUR]
+    assert [memory["accessed"] async for memory in stream.everything()] == [9 * HOUR]
 
 
 async def test_a_query_may_be_a_vector(store: InMemoryStore) -> None:
@@ -118,7 +118,7 @@ async def test_an_access_may_be_told_afterwards(store: InMemoryStore) -> None:
     await stream.add([early, late])
     await stream.renew({early["id"]: 3.0, late["id"]: 4.0, "0" * 32: 9.0})
     for view in (stream, other, await open_window(store)):
-        assert [one["accessed"] for one in await view.get([early["id"], late["id"]])] == [3, 5]
+        assert [memory["accessed"] for memory in await view.get([early["id"], late["id"]])] == [3, 5]
     before = items(store)
     await stream.renew({early["id"]: 2.0})
     assert items(store) == before
@@ -153,7 +153,7 @@ async def test_a_key_makes_the_same_memory_once(store: InMemoryStore) -> None:
     first, second = await open_window(store), await open_window(store)
     await first.add([seen("aaa", key="turn 1"), seen("bbb", key="turn 2"), seen("ccc", key="turn 2")])
     assert (await second.add([seen("other words", key="turn 1")])).added == []
-    assert texts([one async for one in second.everything()]) == texts(
+    assert texts([memory async for memory in second.everything()]) == texts(
         await first.get(sorted([memory_id("turn 1"), memory_id("turn 2")]))
     )
     assert await first.count() == 2
@@ -186,7 +186,7 @@ async def test_a_reflection_puts_its_evidence_into_the_archive(store: InMemorySt
         assert texts(await view.retrieve("a", k=10, now=9, ranking=Paper(), renew=False)) == ["bbb", "bba"]
         assert set(texts(await view.evidence(high["id"]))) == {"bba", "abb", "aaa", "aab"}
         assert texts(await view.derived(first["id"])) == ["bba", "bbb"]
-        assert [one["archived"] for one in await view.get([first["id"], low["id"]])] == [True, False]
+        assert [memory["archived"] for memory in await view.get([first["id"], low["id"]])] == [True, False]
 
 
 async def test_plans_are_no_reflections_and_archive_nothing(store: InMemoryStore) -> None:
@@ -219,7 +219,7 @@ async def test_the_size_is_bounded_and_evidence_never_goes_first(store: InMemory
     leaf = seen("leaf", 0, 1)
     await stream.add([leaf, insight("top", leaf, created=HOUR, importance=2), seen("dull", 2 * HOUR, 1)])
     added = await stream.add([seen("grave", 3 * HOUR, 9), seen("fresh", 4 * HOUR, 1)])
-    assert (len(added.added), texts([one async for one in stream.everything()])) == (
+    assert (len(added.added), texts([memory async for memory in stream.everything()])) == (
         2,
         ["leaf", "dull", "grave", "fresh"],
     )
@@ -233,21 +233,21 @@ facts = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 10), st.sets(st.int
 
 @given(facts, st.integers(1, 12))
 def test_forgetting_leaves_no_reflection_without_evidence(rows: list[Any], limit: int) -> None:
-    index, ids = Index(), [f"{place:032x}" for place in range(len(rows))]
+    index, ids = Index(), [f"{number:032x}" for number in range(len(rows))]
     made = [
         Entry(
-            ids[place],
+            ids[number],
             "reflection" if below else "observation",
             float(at),
             importance,
-            tuple(ids[one] for one in below if one < place),
+            tuple(ids[index_below] for index_below in below if index_below < number),
         )
-        for place, (at, importance, below) in enumerate(rows)
+        for number, (at, importance, below) in enumerate(rows)
     ]
     index.add(made, np.ones((len(made), 2), np.float32))
     gone = set(index.trim(limit))
     assert len(index) == min(limit, len(rows)) == len(rows) - len(gone)
-    assert not [one for one in made if one.id not in gone and gone & set(one.evidence)]
+    assert not [memory for memory in made if memory.id not in gone and gone & set(memory.evidence)]
 
 
 async def test_a_memory_is_never_larger_than_its_bound(store: InMemoryStore) -> None:
@@ -305,10 +305,10 @@ async def test_each_process_sees_what_the_others_write(store: InMemoryStore) -> 
 async def test_who_is_far_behind_reads_the_index_anew(store: InMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = await open_window(store), await open_window(store)
     for number in range(3):
-        await first.add([seen(f"a{number} {place}", number) for place in range(300)])
+        await first.add([seen(f"a{number} {index}", number) for index in range(300)])
     await first.delete(memory_id("a0 7"))
     assert await second.count() == 899
-    assert [one async for one in second.everything()] == [one async for one in first.everything()]
+    assert [memory async for memory in second.everything()] == [memory async for memory in first.everything()]
 
 
 async def test_heads_of_processes_that_are_gone_are_cleared_away(store: InMemoryStore) -> None:
@@ -334,13 +334,15 @@ async def test_a_retrieval_takes_three_requests_and_shows_memories_as_they_were_
     before = window.requests
     found = await stream.retrieve("a", k=3, now=20)
     assert window.requests == before + 3
-    assert [one.memory["accessed"] for one in found] == [one.memory["created"] for one in found]
-    assert [one["accessed"] for one in await stream.get([one.memory["id"] for one in found])] == [20] * 3
-    assert [one.memory["accessed"] for one in await stream.retrieve("a", k=3, now=20)] == [20] * 3
+    assert [scored.memory["accessed"] for scored in found] == [scored.memory["created"] for scored in found]
+    assert [memory["accessed"] for memory in await stream.get([scored.memory["id"] for scored in found])] == [20] * 3
+    assert [scored.memory["accessed"] for scored in await stream.retrieve("a", k=3, now=20)] == [20] * 3
 
 
 async def test_several_queries_take_three_requests_and_find_what_each_finds_alone(store: InMemoryStore) -> None:
-    await (await open_window(store)).add([seen(text, place) for place, text in enumerate(["abc", "abd", "bcd", "cde"])])
+    await (await open_window(store)).add(
+        [seen(text, number) for number, text in enumerate(["abc", "abd", "bcd", "cde"])]
+    )
     window = Window(store)
     stream = await MemoryStream.open(window, "anna", Letters())
     queries: list[Query] = ["a", Letters().embed_query("e"), "a", "cd"]

@@ -74,8 +74,8 @@ async def test_the_best_draft_has_the_last_word() -> None:
 
 async def test_the_outcome_is_that_of_the_best_draft() -> None:
     def reply(request: Request) -> Reply:
-        said = drafting(request)
-        return "I could not find it (Draft 2)." if said == "Draft 2" else said
+        written = drafting(request)
+        return "I could not find it (Draft 2)." if written == "Draft 2" else written
 
     result = await reflecting(FakeChatModel(reply=reply), critic(0.5, 0.8, 0.6)).ainvoke(ASK, THREAD)
     assert texts(result)[-1] == ("ai", "I could not find it (Draft 2).")

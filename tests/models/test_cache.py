@@ -54,7 +54,7 @@ def counting() -> FakeChatModel:
     return NamedModel(reply=lambda request: f"Answer {next(numbers)}")
 
 
-async def asked(model: BaseChatModel, question: str = "Why?", **settings: float) -> Any:
+async def answered(model: BaseChatModel, question: str = "Why?", **settings: float) -> Any:
     context = {"samples": 1, "model": model, **settings}
     graph: Any = chain_of_thought.graph
     return await graph.ainvoke({"messages": [HumanMessage(question)]}, context=context)
@@ -64,7 +64,7 @@ async def test_same_requests_are_answered_from_the_file_sample_by_sample(tmp_pat
     first, second = counting(), counting()
     for model, calls in ((first, 1), (second, 0)):
         with caching(open_cache(tmp_path / "kept" / "replies.sqlite")) as replies:
-            states = [await asked(model) for _ in range(3)]
+            states = [await answered(model) for _ in range(3)]
         assert [state["answer"] for state in states] == ["Answer 1", "Answer 2", "Answer 3"]
         assert [state["usage"]["model_calls"] for state in states] == [calls] * 3
         assert replies is not None
@@ -74,9 +74,9 @@ async def test_same_requests_are_answered_from_the_file_sample_by_sample(tmp_pat
 async def test_other_requests_are_asked(tmp_path: Path) -> None:
     model = counting()
     with caching(open_cache(tmp_path / "replies.sqlite")) as replies:
-        await asked(model)
-        await asked(model, "Who?")
-        await asked(model, temperature=0.5)
+        await answered(model)
+        await answered(model, "Who?")
+        await answered(model, temperature=0.5)
     assert replies is not None
     assert (len(model.calls), replies.hits) == (3, 0)
 
@@ -85,7 +85,7 @@ async def test_nothing_is_kept_unless_asked_for() -> None:
     model = counting()
     with caching(None) as replies:
         for _ in range(2):
-            await asked(model)
+            await answered(model)
     assert (replies, len(model.calls)) == (None, 2)
 
 
@@ -166,10 +166,10 @@ def test_a_model_with_a_private_function_has_no_key() -> None:
 async def test_what_cannot_be_told_apart_is_not_kept(tmp_path: Path) -> None:
     models = [FakeChatModel(reply=lambda request: "one"), FakeChatModel(reply=lambda request: "two")]
     with caching(open_cache(tmp_path / "replies.sqlite")):
-        assert [(await asked(model))["answer"] for model in models] == ["one", "two"]
+        assert [(await answered(model))["answer"] for model in models] == ["one", "two"]
 
 
 async def test_no_model_gets_the_answers_of_another(tmp_path: Path) -> None:
     for name in ("a", "b"):
         with caching(open_cache(tmp_path / "replies.sqlite")):
-            assert (await asked(PlainModel(model=name)))["answer"] == f"I am {name}"
+            assert (await answered(PlainModel(model=name)))["answer"] == f"I am {name}"

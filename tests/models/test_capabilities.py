@@ -254,12 +254,12 @@ def test_a_retry_repeats_the_call_and_answers_it() -> None:
     call = {"name": "Critique", "args": {"score": 7}, "id": "1", "type": "tool_call"}
     reply = AIMessage("", tool_calls=[call])
     _, problem = read_form(reply, Critique)
-    said, told = retry(reply, problem)
-    assert isinstance(said, AIMessage)
-    assert said.tool_calls == [call]
-    assert isinstance(told, ToolMessage)
-    assert "score: must be at most 1" in told.text
-    assert "- score" not in told.text, "the form says it"
+    reply_shown, hint = retry(reply, problem)
+    assert isinstance(reply_shown, AIMessage)
+    assert reply_shown.tool_calls == [call]
+    assert isinstance(hint, ToolMessage)
+    assert "score: must be at most 1" in hint.text
+    assert "- score" not in hint.text, "the form says it"
 
 
 def test_the_filled_in_example_is_no_output() -> None:
@@ -310,9 +310,9 @@ def test_a_language_is_named_where_it_is_known(question: str, language: str | No
 
 
 def test_a_sample_of_a_language_ends_with_a_word() -> None:
-    asked = "Hvad er årsagen til " + "tidevandet i havet omkring øen " * 9
-    assert (language_of(asked) or "").endswith(' ..."')
-    assert len(language_of(asked) or "") < 110
+    question = "Hvad er årsagen til " + "tidevandet i havet omkring øen " * 9
+    assert (language_of(question) or "").endswith(' ..."')
+    assert len(language_of(question) or "") < 110
 
 
 class Scripted(OpenAIServer):

@@ -22,14 +22,14 @@ from reflective_agents.testing.fake import FakeChatModel
 TALK = [HumanMessage("A word or two. " * 200), AIMessage("Yes. " * 600)]
 
 
-def meter(told: list[dict[str, Any]] | None = None, **settings: Any) -> Meter:
-    heard = [] if told is None else told
+def meter(events: list[dict[str, Any]] | None = None, **settings: Any) -> Meter:
+    heard = [] if events is None else events
     return Meter(Context(**settings), NOTHING_SPENT, lambda event, **data: heard.append({"event": event} | data))
 
 
 def reporting(per_character: float) -> FakeChatModel:
-    def reply(asked: Any) -> AIMessage:
-        tokens = int(len(asked.text) * per_character)
+    def reply(request: Any) -> AIMessage:
+        tokens = int(len(request.text) * per_character)
         return AIMessage("So.", usage_metadata={"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1})
 
     return FakeChatModel(reply=reply)
@@ -44,11 +44,11 @@ async def test_estimates_follow_what_is_reported(per_character: float) -> None:
 
 
 async def test_a_report_far_below_the_estimate_is_told_once() -> None:
-    told: list[dict[str, Any]] = []
-    chat, counting = reporting(0.02), meter(told)
+    events: list[dict[str, Any]] = []
+    chat, counting = reporting(0.02), meter(events)
     for _ in range(3):
         await request(chat, TALK * 3, counting)
-    [event] = [event for event in told if event["event"] == "prompt_cut"]
+    [event] = [event for event in events if event["event"] == "prompt_cut"]
     assert event["setting"] == "context_window"
     assert capabilities_of(chat).tokens_per_estimated > 0.5  # and nothing is learned of it
 
@@ -101,20 +101,20 @@ async def test_a_refusal_halves_a_conversation_that_seemed_to_fit() -> None:
 
 
 async def test_a_refusal_without_a_number_assumes_a_size_that_later_reports_correct() -> None:
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     long = HumanMessage("A word or two. " * 4_000)
 
-    def reply(asked: Any) -> Any:
-        tokens = len(asked.text) // 4
+    def reply(request: Any) -> Any:
+        tokens = len(request.text) // 4
         if tokens > 9_000:
             return openai_refusal("context_length_exceeded")
         return AIMessage("So.", usage_metadata={"input_tokens": tokens, "output_tokens": 1, "total_tokens": tokens + 1})
 
-    chat, counting = FakeChatModel(reply=reply), meter(told)
+    chat, counting = FakeChatModel(reply=reply), meter(events)
     for _ in range(2):
         with pytest.raises(TooLong):
             await request(chat, [long], counting)
-    sizes = [event["context_tokens"] for event in told if event.get("assumed")]
+    sizes = [event["context_tokens"] for event in events if event.get("assumed")]
     assert sizes == sorted(sizes, reverse=True)
     assert SMALLEST_ASSUMED <= sizes[-1] < 20_000
     capabilities_of(chat).context_tokens = SMALLEST_ASSUMED
@@ -130,8 +130,8 @@ async def test_requests_that_are_refused_at_once_teach_as_much_as_one() -> None:
 
 
 def openai_refusal(text: str) -> openai.BadRequestError:
-    asked = httpx2.Request("POST", "http://test")
-    return openai.BadRequestError(text, response=httpx2.Response(400, request=asked), body=None)
+    request = httpx2.Request("POST", "http://test")
+    return openai.BadRequestError(text, response=httpx2.Response(400, request=request), body=None)
 
 
 def test_a_conversation_always_has_its_tenth() -> None:

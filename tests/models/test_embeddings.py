@@ -151,14 +151,14 @@ class Server:
         self.answer: Callable[[int, list[str]], Any] = lambda _, texts: [[3.0 * len(text), 4.0] for text in texts]
 
     async def handle(self, request: web.Request) -> web.Response:
-        asked = await request.json()
-        self.calls.append(asked)
-        answer = self.answer(len(self.calls), asked["input"])
+        sent = await request.json()
+        self.calls.append(sent)
+        answer = self.answer(len(self.calls), sent["input"])
         if isinstance(answer, int):
             return web.json_response({"error": {"message": "no"}}, status=answer)
-        data = [{"object": "embedding", "index": place, "embedding": one} for place, one in enumerate(answer)]
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(answer)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
-        body = {"object": "list", "data": data, "model": asked["model"], "usage": usage}
+        body = {"object": "list", "data": data, "model": sent["model"], "usage": usage}
         return web.Response(text=json.dumps(body), content_type="application/json")
 
 
@@ -217,9 +217,9 @@ async def test_each_request_is_a_line_of_the_log(server: Server, caplog: pytest.
     await embed(get_embeddings("lexical"), ["four"], meter)
     lines: list[Any] = [record.msg for record in caplog.records]
     assert {line["event"] for line in lines} == {"embeddings"}
-    told = [(line["model"], line["provider"], line["texts"], line["outcome"]) for line in lines]
-    assert told[:2] == [("small", "openai", 2, "error")] * 2
-    assert told[2:] == [("small", "openai", 2, "ok"), ("lexical", "embedded", 1, "ok")]
+    logged = [(line["model"], line["provider"], line["texts"], line["outcome"]) for line in lines]
+    assert logged[:2] == [("small", "openai", 2, "error")] * 2
+    assert logged[2:] == [("small", "openai", 2, "ok"), ("lexical", "embedded", 1, "ok")]
     assert lines[2]["input_tokens"] == 4
 
 

@@ -287,14 +287,14 @@ def test_a_synchronous_client_serves_synchronous_callers(server: OpenAIServer) -
 class Halves(BaseChatModel):
     """A model of which each half notes who asked it."""
 
-    asked: list[str]
+    questions: list[str]
 
     @property
     def _llm_type(self) -> str:
         return "halves"
 
     def _answer(self, half: str) -> ChatResult:
-        self.asked.append(half)
+        self.questions.append(half)
         return ChatResult(generations=[ChatGeneration(message=AIMessage("Answer: 42"))])
 
     def _generate(
@@ -319,7 +319,7 @@ class AsyncOnly(Halves):
 
 @pytest.mark.parametrize(("kind", "halves"), [(Halves, ["async", "sync", "sync"]), (AsyncOnly, ["async"] * 3)])
 def test_any_other_model_is_asked_by_the_half_that_fits(kind: Callable[..., Halves], halves: list[str]) -> None:
-    model = kind(asked=[])
+    model = kind(questions=[])
 
     async def twice() -> None:
         await acall(model)
@@ -327,7 +327,7 @@ def test_any_other_model_is_asked_by_the_half_that_fits(kind: Callable[..., Halv
 
     asyncio.run(twice())
     asyncio.run(acall(model))
-    assert model.asked == halves
+    assert model.questions == halves
 
 
 async def test_a_change_of_a_model_is_seen_and_a_model_that_is_gone_forgotten(server: OpenAIServer) -> None:

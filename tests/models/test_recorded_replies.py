@@ -101,8 +101,8 @@ def test_a_form_is_read_where_there_is_one(records: list[Record], number: int) -
 @pytest.mark.parametrize("number", ANSWERS)
 def test_an_answer_is_read_or_refused(records: list[Record], number: int) -> None:
     (reply,) = replies(records[number])
-    said, label = read(reply, PLAIN, "")["normal"], ANSWERS[number]
-    assert said == ("" if label is None or number in CUT_OFF else label)
+    read_answer, label = read(reply, PLAIN, "")["normal"], ANSWERS[number]
+    assert read_answer == ("" if label is None or number in CUT_OFF else label)
 
 
 @pytest.mark.parametrize("number", STEPS)

@@ -79,7 +79,7 @@ async def ask(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ask]:
     monkeypatch.setattr("reflective_agents.models.faults.WAIT", wait_none())
     servers: list[TestServer] = []
 
-    async def one(server: Server, listener: Heard | None, meter: Meter) -> AIMessage:
+    async def answer(server: Server, listener: Heard | None, meter: Meter) -> AIMessage:
         app = web.Application()
         app.add_routes([web.post("/v1/chat/completions", server.answer)])
         running = TestServer(app)
@@ -89,7 +89,7 @@ async def ask(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ask]:
         (reply,) = await request(get_model("openai:m"), PROMPT, meter, listener=listener)
         return reply
 
-    yield one
+    yield answer
     await close_models()
     for server in servers:
         await server.close()
@@ -248,7 +248,7 @@ async def test_a_call_of_another_provider_that_is_cut_off_is_invalid() -> None:
     starts = [tool_call_chunk(name="pay", args='{"sum": 1', id="a", index=0), tool_call_chunk(args="0", index=0)]
     pieces = [
         HumanMessageChunk(content="Yes."),
-        *(AIMessageChunk(content="", tool_call_chunks=[one]) for one in starts),
+        *(AIMessageChunk(content="", tool_call_chunks=[start]) for start in starts),
     ]
     meter = Meter(Context(), NOTHING_SPENT)
     [reply] = await request(InPieces(pieces=pieces), PROMPT, meter, listener=Heard())

@@ -93,9 +93,9 @@ def report(form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def chunks(*given: Any) -> Iterator[JsonObject]:
         pieces = [piece for piece in completions.chunks(*given) if piece["choices"]]
-        for place, piece in enumerate(pieces, 1):
-            whole = place == len(pieces)
-            yield piece | _of_piece(form, place / len(pieces), whole)
+        for number, piece in enumerate(pieces, 1):
+            whole = number == len(pieces)
+            yield piece | _of_piece(form, number / len(pieces), whole)
         if form.stream == "end":
             yield pieces[-1] | {"choices": [], "usage": form.usage}
 

@@ -68,7 +68,7 @@ FOUND: list[BaseMessage] = [*ASKED, *searched("reflection useful AI")]
 
 def candidates(messages: list[BaseMessage], tools: list[Any] | None = None, **options: Any) -> list[AIMessage]:
     if tools is not None:
-        options["tools"] = [convert_to_openai_tool(one) for one in tools]
+        options["tools"] = [convert_to_openai_tool(each) for each in tools]
     result = OfflineChatModel().generate([messages], **options)
     return [generation.message for generation in result.generations[0] if isinstance(generation, ChatGeneration)]  # type: ignore[misc]
 
@@ -182,15 +182,15 @@ def test_what_is_missing_is_searched_next_and_never_twice() -> None:
 
 def test_an_agent_that_finds_nothing_comes_to_an_end() -> None:
     messages: list[BaseMessage] = list(ASKED)
-    asked: list[str] = []
+    queries: list[str] = []
     for _ in range(10):
         (step,) = steps(messages)
         if isinstance(step, str):
             break
-        asked += step
+        queries += step
         messages += searched(*step, results="Nothing was found.")
     assert "found nothing" in step
-    assert len(asked) == len(set(asked))
+    assert len(queries) == len(set(queries))
 
 
 def test_candidates_differ_in_what_they_do() -> None:
@@ -248,7 +248,7 @@ def test_a_better_trajectory_scores_higher() -> None:
     )
     assert nothing.score <= bare.score < found.score < uncited.score < good.score == 1
     assert invented.score < uncited.score
-    assert [one.solved for one in (bare, found, nothing, uncited, invented, good)] == [False] * 5 + [True]
+    assert [judgement.solved for judgement in (bare, found, nothing, uncited, invented, good)] == [False] * 5 + [True]
     assert "No answer yet" in bare.reasoning
     assert "reflection, useful, AI" in bare.reasoning
 
@@ -423,9 +423,9 @@ def test_every_schema_is_filled_with_what_it_allows(fields: dict[str, Any], foun
 
 def test_usage_counts_the_request_once_and_every_candidate() -> None:
     model = OfflineChatModel()
-    one, five = (model.generate([FOUND], n=n) for n in (1, 5))
+    single, five = (model.generate([FOUND], n=n) for n in (1, 5))
     usages = [generation.message.usage_metadata for generation in five.generations[0]]  # type: ignore[union-attr]
-    alone = one.generations[0][0].message.usage_metadata  # type: ignore[union-attr]
+    alone = single.generations[0][0].message.usage_metadata  # type: ignore[union-attr]
     assert five.llm_output is not None
     total = five.llm_output["token_usage"]
     assert all(usage == usages[0] for usage in usages)

@@ -15,8 +15,8 @@ GOOD = "UCT balances exploration and exploitation [1].\n\nReferences:\n[1] corpu
 
 
 def filled(schema: type[T], *messages: str) -> T:
-    said: list[BaseMessage] = [HumanMessage(message) for message in messages]
-    value = OfflineChatModel().with_structured_output(schema).invoke(said)
+    prompt: list[BaseMessage] = [HumanMessage(message) for message in messages]
+    value = OfflineChatModel().with_structured_output(schema).invoke(prompt)
     assert isinstance(value, schema)
     return value
 
@@ -61,8 +61,8 @@ def test_each_member_has_its_turn_and_the_critic_is_told_to_criticise() -> None:
     second = filled(Delegation, "What does UCT balance?", f"{TEAM}\n{candidate(1, 'finder', GOOD)}")
     assert (second.best, second.score, second.done) == (1, 1.0, False)
     assert [(task.to, task.task) for task in second.tasks] == [("critic", "Criticise the latest report.")]
-    said = candidate(2, "critic", "Coverage 100%.")
-    third = filled(Delegation, "What does UCT balance?", f"{TEAM}\n{candidate(1, 'finder', GOOD)}\n{said}")
+    criticised = candidate(2, "critic", "Coverage 100%.")
+    third = filled(Delegation, "What does UCT balance?", f"{TEAM}\n{candidate(1, 'finder', GOOD)}\n{criticised}")
     assert (third.best, third.done) == (1, True)
 
 
@@ -95,25 +95,25 @@ def test_what_a_report_says_of_itself_is_no_evidence() -> None:
 
 def test_a_critic_grades_the_latest_report() -> None:
     aim = "<aim>\n<request>\nWhat do UCT and bread balance?\n</request>\n</aim>"
-    said = OfflineChatModel().invoke(
+    reply = OfflineChatModel().invoke(
         [HumanMessage(f"The aim:\n{aim}\n{REPORT}"), HumanMessage("Criticise the latest report.")]
     )
-    assert said.text.startswith("Coverage 67%")
-    assert "Not covered: bread." in said.text
+    assert reply.text.startswith("Coverage 67%")
+    assert "Not covered: bread." in reply.text
 
 
 def test_a_worker_that_is_told_how_says_that_it_has_failed() -> None:
-    told = HumanMessage('<aim failure="IMPOSSIBLE">\nSo.\n</aim>')
-    assert OfflineChatModel().invoke([told, HumanMessage("Who baked it?")]).text.startswith("IMPOSSIBLE: This is an")
+    failure = HumanMessage('<aim failure="IMPOSSIBLE">\nSo.\n</aim>')
+    assert OfflineChatModel().invoke([failure, HumanMessage("Who baked it?")]).text.startswith("IMPOSSIBLE: This is an")
 
 
 def test_a_vote_names_the_answer_with_the_best_grade() -> None:
     answers = f"{candidate(1, 'ada', 'Nobody knows.')}\n{candidate(2, 'bob', GOOD)}\n{candidate(3, 'cyd', 'So.')}"
-    asked = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{answers}")
-    assert OfflineChatModel().invoke([asked]).text == "The best choice is 2"
+    request = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{answers}")
+    assert OfflineChatModel().invoke([request]).text == "The best choice is 2"
 
 
 def test_of_plans_the_vote_goes_to_the_one_that_is_most_about_the_question() -> None:
     plans = "\n".join(f'<candidate number="{n}">\n{text}\n</candidate>' for n, text in enumerate(["Bread.", "UCT!"], 1))
-    asked = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{plans}")
-    assert OfflineChatModel().invoke([asked]).text == "The best choice is 2"
+    request = HumanMessage(f"<request>\nWhat does UCT balance?\n</request>\n{plans}")
+    assert OfflineChatModel().invoke([request]).text == "The best choice is 2"

@@ -37,17 +37,17 @@ def part(start: str, end: str) -> str:
 
 def test_the_day_is_the_usual_one() -> None:
     made = fill(DayPlan, quoted("time", "07:00"), quoted("usual", "07:00 gets up\n08:30 bakes bread at the House"))
-    assert [(one.start, one.what) for one in made.strokes] == [
+    assert [(stroke.start, stroke.what) for stroke in made.strokes] == [
         ("07:00", "gets up"),
         ("08:30", "bakes bread at the House"),
     ]
-    assert [one.start for one in fill(DayPlan, quoted("time", "06:00")).strokes] == ["06:00"]
+    assert [stroke.start for stroke in fill(DayPlan, quoted("time", "06:00")).strokes] == ["06:00"]
 
 
 def test_an_appointment_that_is_remembered_comes_before_the_plan() -> None:
     heard = f'Anna said to Ben: "{PARTY}"'
     made = fill(hour_plan_of(PLACES), quoted("doing", "Ben sleeps (House)"), part("15:30", "19:00"), memory(heard))
-    assert [(one.start, one.place) for one in made.hours] == [
+    assert [(hour.start, hour.place) for hour in made.hours] == [
         ("15:30", "House"),
         ("16:00", "House"),
         ("17:00", "Café"),
@@ -64,11 +64,11 @@ def test_news_is_passed_on_with_whom_it_comes_from() -> None:
     heard = memory(f'Anna said to Ben: "{PARTY}"', number=2)
     react = fill(reaction_of(("Clara",)), seen, memory("Ben bakes bread", kind="own"), heard)
     assert (react.choice, react.to, react.what) == ("talk", "Clara", PARTY)
-    said = fill(Utterance, seen, memory("Owls hoot.", kind="before"), heard)
-    assert (said.say, said.ends) == (f"I heard from Anna: {PARTY}", False)
-    after = fill(Utterance, seen, memory("Owls hoot.", kind="before"), heard, quoted("said", said.say, by="Ben"))
+    utterance = fill(Utterance, seen, memory("Owls hoot.", kind="before"), heard)
+    assert (utterance.say, utterance.ends) == (f"I heard from Anna: {PARTY}", False)
+    after = fill(Utterance, seen, memory("Owls hoot.", kind="before"), heard, quoted("said", utterance.say, by="Ben"))
     assert after.say == "Owls hoot."
-    nothing = fill(Utterance, seen, heard, quoted("said", said.say, by="Ben"))
+    nothing = fill(Utterance, seen, heard, quoted("said", utterance.say, by="Ben"))
     assert (nothing.say, nothing.ends) == ("That is all I know, Clara.", True)
 
 
@@ -94,12 +94,12 @@ def test_insights_repeat_memories_and_name_them_as_evidence() -> None:
     texts = [f"Anna bakes cake number {n}" for n in range(4)] + ["Owls hoot.", "Ben's plan: 07:00 gets up"]
     kinds = ["observation"] * 5 + ["plan"]
     shown = [memory(text, kind, number) for number, (text, kind) in enumerate(zip(texts, kinds, strict=True), 1)]
-    asked = fill(Questions, *shown).questions
-    assert len(asked) == 3
-    assert "What about cake?" in asked
+    questions = fill(Questions, *shown).questions
+    assert len(questions) == 3
+    assert "What about cake?" in questions
     made = fill(Insights, *shown, quoted("question", "What about cake?")).insights
-    assert [one.insight for one in made[:4]] == [f"On cake: {text}" for text in texts[:4]]
-    assert all(set(one.evidence) <= {1, 2, 3, 4, 5} for one in made)
+    assert [insight.insight for insight in made[:4]] == [f"On cake: {text}" for text in texts[:4]]
+    assert all(set(insight.evidence) <= {1, 2, 3, 4, 5} for insight in made)
     assert made[0].evidence == [1, 2, 3, 4]
 
 

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
-from tests.graphs.town_scripts import play, settings, stored, told
+from tests.graphs.town_scripts import play, settings, stored, summary
 from tests.persistence.rememberers import open_store
 from tests.persistence.runs import THREAD, open_saver
 from tests.persistence.victim import processes
@@ -62,4 +62,4 @@ async def test_a_day_that_was_killed_goes_on_as_if_nothing_had_been(
         result = await graph.ainvoke(None, THREAD, context=context)
     undisturbed = stored(InMemorySaver(), InMemoryStore())
     straight = await undisturbed.ainvoke(ASK, THREAD, context=settings(model=FakeChatModel(reply=play)))
-    assert told(result) == told(straight)
+    assert summary(result) == summary(straight)

@@ -11,7 +11,7 @@ from reflective_agents.state.outcome import stopped
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "text"),
     [
         ({"name": "max_rounds", "most": 3, "spent": 3}, "max_rounds=3 reached (rounds=3)"),
         ({"name": "max_seconds", "most": 0.25, "spent": 0.3}, "max_seconds=0.25 reached (seconds=0.3)"),
@@ -23,9 +23,9 @@ from reflective_agents.state.outcome import stopped
         ),
     ],
 )
-def test_the_sentence_names_the_setting_and_quotes_the_numbers(limit: Limit, said: str) -> None:
-    assert sentence(limit).endswith(said)
-    assert sentence(limit, "so").endswith(f"{said}; so")
+def test_the_sentence_names_the_setting_and_quotes_the_numbers(limit: Limit, text: str) -> None:
+    assert sentence(limit).endswith(text)
+    assert sentence(limit, "so").endswith(f"{text}; so")
 
 
 def test_an_outcome_carries_the_limit_that_ended_the_run() -> None:

@@ -88,7 +88,7 @@ def test_an_answer_that_declines_is_data(answer: str, appraisal: Appraisal, answ
     assert decide(DONE, answer, appraisal).get("answered") is answered
 
 
-@pytest.mark.parametrize(("said", "score", "accepted"), [(True, 0.7, True), (True, 0.6, False), (False, 1.0, False)])
-def test_a_judge_accepts_from_its_least_score_on(said: bool, score: float, accepted: bool) -> None:
-    assert accepts(said, score, 0.7) is accepted
-    assert not accepts(said, 0.0)
+@pytest.mark.parametrize(("solved", "score", "accepted"), [(True, 0.7, True), (True, 0.6, False), (False, 1.0, False)])
+def test_a_judge_accepts_from_its_least_score_on(solved: bool, score: float, accepted: bool) -> None:
+    assert accepts(solved, score, 0.7) is accepted
+    assert not accepts(solved, 0.0)

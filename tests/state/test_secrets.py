@@ -40,10 +40,10 @@ HELD = {
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(("name", "value", "told"), HELD.values(), ids=list(HELD))
-def test_no_form_of_a_secret_passes(name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "value", "cut"), HELD.values(), ids=list(HELD))
+def test_no_form_of_a_secret_passes(name: str, value: str, cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
-    assert redacted(f"refused: {told}!") == f"refused: [{name}]!"
+    assert redacted(f"refused: {cut}!") == f"refused: [{name}]!"
 
 
 def test_names_and_hosts_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ STRATEGY = Strategy(
     solving=lambda request: script(request, solves=True),
     endless=lambda request: script(request, solves=False),
     artefact=("tree", "stats", "log", "expansions"),
-    told=("lessons",),
+    further=("lessons",),
     rewarded=True,
     answered=2,
     verified_by="judge",

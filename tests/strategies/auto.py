@@ -23,7 +23,7 @@ STRATEGY = Strategy(
     solving=lambda request: script(request, solves=True),
     endless=lambda request: script(request, solves=False),
     artefact=("evidence", "turns"),
-    told=("tree", "stats", "log", "expansions", "samples", "lessons"),
+    further=("tree", "stats", "log", "expansions", "samples", "lessons"),
     rewarded=True,
     answered=4,
     verified_by="sources",

@@ -41,7 +41,7 @@ class Strategy:
     """Settings out of their bounds, beside those that all strategies share."""
     refused: tuple[str, ...] = ()
     """Settings that it has from its family, and refuses as having no effect."""
-    told: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
     """Further keys, empty without an environment."""
     rewarded: bool = False
     """Whether the result has the environment's reward, which is None without one."""
@@ -101,7 +101,7 @@ class Strategy:
     @property
     def keys(self) -> set[str]:
         """All keys of the result beside those of the contract."""
-        return {*self.artefact, *self.told, *(["reward"] if self.rewarded else [])}
+        return {*self.artefact, *self.further, *(["reward"] if self.rewarded else [])}
 
     def make(self, **settings: Any) -> Context:
         """The strategy's settings: those of a quick run, changed by what is given."""
@@ -122,14 +122,14 @@ def mark(request: Request) -> str:
 
     A system prompt may name it first, as a sample of the language to write in.
     """
-    said = [message for message in request.messages if message.type != "system"]
-    return (marks(said) or marks(request.messages) or ["unmarked"])[-1]
+    conversation = [message for message in request.messages if message.type != "system"]
+    return (marks(conversation) or marks(request.messages) or ["unmarked"])[-1]
 
 
 def actions(request: Request) -> int:
     """Actions taken so far: tool calls, or what a model writes that takes no tools."""
-    told = [message.text for message in request.messages if message.type == "ai"]
-    written = [text for text in told if text.startswith(("Action: ", "Thought: ", '{"thought"'))]
+    texts = [message.text for message in request.messages if message.type == "ai"]
+    written = [text for text in texts if text.startswith(("Action: ", "Thought: ", '{"thought"'))]
     return len(written) + sum(bool(getattr(message, "tool_calls", None)) for message in request.messages)
 
 

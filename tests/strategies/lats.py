@@ -8,8 +8,8 @@ def script(request: Request, solves: bool) -> Reply:
     if request.schema == "Judgement":
         return judgement(request.last, solves)
     if request.schema == "Judgements":
-        asked = next(message.text for message in request.messages if "<candidate " in message.text)  # before retries
-        path, *candidates = asked.split("<candidate ")
+        shown = next(message.text for message in request.messages if "<candidate " in message.text)  # before retries
+        path, *candidates = shown.split("<candidate ")
         return {"judgements": [judgement(f"{path}{candidate}", solves) for candidate in candidates]}
     depth = sum(message.type == "ai" and not marks([message]) for message in request.messages)
     number = request.index + request.attempt
@@ -26,7 +26,7 @@ STRATEGY = Strategy(
     solving=lambda request: script(request, solves=True),
     endless=lambda request: script(request, solves=False),
     artefact=("tree", "stats", "log", "expansions"),
-    told=("lessons",),
+    further=("lessons",),
     rewarded=True,
     answered=8,
     verified_by="judge",

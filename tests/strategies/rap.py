@@ -11,17 +11,17 @@ def script(request: Request, solves: bool) -> Reply:
     """After one sub-question the whole may be answered, by each path alike or never so."""
     if request.schema == "Usefulness":
         steps = re.findall(r'<candidate number="\d+">\n(.*)\n', request.text)
-        return {"scores": [0.9 if "Now" in step else round(0.8 / place, 2) for place, step in enumerate(steps, 1)]}
-    asked, number = request.last.count("<asked "), request.index + request.attempt + (request.n == 1)
+        return {"scores": [0.9 if "Now" in step else round(0.8 / number, 2) for number, step in enumerate(steps, 1)]}
+    count, number = request.last.count("<asked "), request.index + request.attempt + (request.n == 1)
     if "Write sub-question" in request.last:
-        last = asked and number % 2 == 0
-        return "Now we can answer the question." if last else f"What is {asked}.{number}, for [{mark(request)}]?"
+        last = count and number % 2 == 0
+        return "Now we can answer the question." if last else f"What is {count}.{number}, for [{mark(request)}]?"
     if "Answer this sub-question" in request.last:
-        return f"So.\nAnswer: {asked}.{number}"
+        return f"So.\nAnswer: {count}.{number}"
     if "Phrase it for the user" in request.last:
         return tagged("answer", request.last)[-1]
-    told = "" if solves else f", by way {request.key[:8]}"
-    return f"So.\nAnswer: On [{mark(request)}]: reflection finds mistakes{told}."
+    way = "" if solves else f", by way {request.key[:8]}"
+    return f"So.\nAnswer: On [{mark(request)}]: reflection finds mistakes{way}."
 
 
 STRATEGY = Strategy(
@@ -29,7 +29,7 @@ STRATEGY = Strategy(
     solving=lambda request: script(request, solves=True),
     endless=lambda request: script(request, solves=False),
     artefact=("tree", "stats", "log", "expansions", "weights"),
-    told=("lessons",),
+    further=("lessons",),
     rewarded=True,
     answered=9,
     settings={"search": "local", "n": 2, "confidence_samples": 1, "examples": False, "proposals": "samples"},

@@ -7,8 +7,8 @@ from tests.strategies.base import Strategy, mark
 
 
 def script(request: Request, solves: bool) -> Reply:
-    said = [message.text for message in request.messages if message.type == "tool"]
-    rounds = sum("That does not fit" not in text for text in said)
+    results = [message.text for message in request.messages if message.type == "tool"]
+    rounds = sum("That does not fit" not in text for text in results)
     good = solves and rounds >= 2
     reflection = {"missing": "" if good else f"Evidence {rounds}.", "superfluous": "", "complete": good}
     queries = [] if good else [f"reflection evidence {rounds}", f"mistakes {rounds}"]

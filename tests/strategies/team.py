@@ -13,8 +13,8 @@ def script(request: Request, solves: bool) -> Reply:
         best = max(numbers, default=0)
         good = solves and best == 2
         tasks = [] if good else [{"to": "solver", "task": f"Answer {best + 1} on [{mark(request)}]."}]
-        said = {"critique": "Good." if good else "Too short.", "score": 0.9 if good else 0.4}
-        return {**said, "best": best, "done": good, "tasks": tasks}
+        judged = {"critique": "Good." if good else "Too short.", "score": 0.9 if good else 0.4}
+        return {**judged, "best": best, "done": good, "tasks": tasks}
     return f"Answer: {request.last.removeprefix('Question: ')} Reflection finds mistakes."
 
 

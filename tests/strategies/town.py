@@ -34,7 +34,7 @@ STRATEGY = Strategy(
     solving=lambda request: script(request, step=30),
     endless=lambda request: script(request, step=10),
     artefact=("day", "agents", "spread"),
-    told=("conversations", "retrievals"),
+    further=("conversations", "retrievals"),
     answered=3,
     settings={"town": HAMLET, "embeddings": "lexical", "reflect_at": 10_000},
     longest={"town": {**HAMLET, "begins": "00:00", "ends": "24:00"}, "minutes": 10, "max_steps": 10_000},

@@ -190,10 +190,10 @@ async def test_streaming_gives_words_and_the_usage_last() -> None:
 
 async def test_streamed_tool_calls_add_up() -> None:
     model = always([ToolUse("search", {"query": "a b"}), ToolUse("search", {"query": "c"})]).bind_tools([search])
-    asked = await model.ainvoke("other")
+    reply = await model.ainvoke("other")
     chunks = [chunk async for chunk in model.astream("hi")]
     streamed = add_ai_message_chunks(*[chunk for chunk in chunks if isinstance(chunk, AIMessageChunk)])
-    assert [call["args"] for call in streamed.tool_calls] == [call["args"] for call in asked.tool_calls]
+    assert [call["args"] for call in streamed.tool_calls] == [call["args"] for call in reply.tool_calls]
 
 
 def test_synchronous_streaming() -> None:

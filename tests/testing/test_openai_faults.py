@@ -201,8 +201,8 @@ async def test_a_server_closes_while_calls_hang() -> None:
     async with openai.AsyncOpenAI(base_url="http://unset", api_key="test", max_retries=0) as api:
         async with OpenAIServer(script, faults=faults) as server:
             api.base_url = server.base_url
-            asked = api.chat.completions.create(model="any", messages=[{"role": "user", "content": "hi"}])
-            call = asyncio.create_task(asked)
+            completion = api.chat.completions.create(model="any", messages=[{"role": "user", "content": "hi"}])
+            call = asyncio.create_task(completion)
             await begun.wait()
         with pytest.raises(openai.APIConnectionError):
             await call

@@ -163,11 +163,11 @@ async def test_log_probabilities_are_given_to_those_who_ask() -> None:
     messages: list[BaseMessage] = [HumanMessage("hi")]
     async with OpenAIServer(script) as server, client(server, n=2) as model:
         plain = await model.ainvoke("hi")
-        told = (await model.agenerate([messages], logprobs=True)).generations[0]
+        ours = (await model.agenerate([messages], logprobs=True)).generations[0]
         fake = (await FakeChatModel(reply=script, n=2).agenerate([messages], logprobs=True)).generations[0]
     assert plain.response_metadata["logprobs"] is None
-    for generations in (told, fake):
-        tokens = [one.message.response_metadata["logprobs"]["content"] for one in generations]  # type: ignore[union-attr]
+    for generations in (ours, fake):
+        tokens = [generation.message.response_metadata["logprobs"]["content"] for generation in generations]  # type: ignore[union-attr]
         assert [[token["token"] for token in each] for each in tokens] == [["four"], ["one ", "two", "\n", "three"]]
         chances = [[round(math.exp(token["logprob"]), 9) for token in each] for each in tokens]
         assert chances == [[0.125], [0.5, 0.5, 0.5, 0.25]]

@@ -96,13 +96,13 @@ DIFFERENT = [
 
 
 def test_what_is_equal() -> None:
-    for one, other in EQUAL:
-        assert equal(one, other)
+    for text, other in EQUAL:
+        assert equal(text, other)
 
 
 def test_what_is_not() -> None:
-    for one, other in DIFFERENT:
-        assert not equal(one, other)
+    for text, other in DIFFERENT:
+        assert not equal(text, other)
 
 
 @pytest.mark.parametrize("text", ["", "...", " \u2026 "])
@@ -154,12 +154,14 @@ def _notations(value: Fraction) -> list[str]:
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(THOUSANDTHS, THOUSANDTHS, st.data())
-def test_numbers_are_equal_if_and_only_if_their_values_are(one: Fraction, other: Fraction, data: st.DataObject) -> None:
-    other = data.draw(st.sampled_from([one, other, -one, one * 10, one * 100]))
+def test_numbers_are_equal_if_and_only_if_their_values_are(
+    number: Fraction, other: Fraction, data: st.DataObject
+) -> None:
+    other = data.draw(st.sampled_from([number, other, -number, number * 10, number * 100]))
     if (other * 1000).denominator != 1:
         return
-    first, second = (data.draw(st.sampled_from(_notations(value))) for value in (one, other))
-    assert equal(first, second) is (one == other), (first, second)
+    first, second = (data.draw(st.sampled_from(_notations(value))) for value in (number, other))
+    assert equal(first, second) is (number == other), (first, second)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -178,9 +180,9 @@ def test_long_runs_take_linear_work(piece: str) -> None:
     assert isinstance(normal_form(piece * 20_000), str)
 
 
-@pytest.mark.parametrize("said", ["北京", "答案：北京", "答案是北京。", "最终答案: 北京", "the answer is 北京"])
-def test_a_label_in_any_language_is_not_part_of_an_answer(said: str) -> None:
-    assert equal(said, "北京")
+@pytest.mark.parametrize("text", ["北京", "答案：北京", "答案是北京。", "最终答案: 北京", "the answer is 北京"])
+def test_a_label_in_any_language_is_not_part_of_an_answer(text: str) -> None:
+    assert equal(text, "北京")
     assert equal("คำตอบ: 48", "48")
 
 

@@ -11,7 +11,7 @@ from reflective_agents.text.thinking import ThoughtFilter, split_thought
 
 
 def test_a_reply_is_split() -> None:
-    for text, said, thought in [
+    for text, answer, thought in [
         ("<think>\nHm.\n</think>\n\nParis", "Paris", "Hm."),
         ("<THINKING>Hm.</THINKING>Paris", "Paris", "Hm."),
         ("<think>a</think><think>b</think>Paris", "Paris", "a\nb"),
@@ -24,13 +24,13 @@ def test_a_reply_is_split() -> None:
         (" a < b ", " a < b ", ""),
         ("The tag `<think>` ends with `</think>`.", "The tag `<think>` ends with `</think>`.", ""),
     ]:
-        assert split_thought(text) == (said, thought)
+        assert split_thought(text) == (answer, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "a", "\n", " ", "<", "`"])))
 def test_nothing_is_said_that_was_not_written(parts: list[str]) -> None:
-    said, _ = split_thought("".join(parts))
-    assert not said or set(said) <= set("".join(parts))
+    answer, _ = split_thought("".join(parts))
+    assert not answer or set(answer) <= set("".join(parts))
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])

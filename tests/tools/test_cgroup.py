@@ -106,7 +106,7 @@ MOUNTS = """\
     ],
 )
 def test_the_own_group_is_what_the_kernel_tells(groups: str, root: str, folder: list[str]) -> None:
-    assert [str(one) for one in cgroup.own_group(groups, MOUNTS.format(root=root))] == folder
+    assert [str(path) for path in cgroup.own_group(groups, MOUNTS.format(root=root))] == folder
 
 
 def made_up(folder: Path, processes: str, controllers: str = "cpu memory pids", limited: str = "") -> Path:

@@ -59,15 +59,15 @@ def decide(machine: str, number: int, argument: int = 0, audit: int | None = Non
     """Carry out the filter as the kernel would."""
     program = list(struct.iter_unpack("=HBBI", seccomp_filter(machine) or b""))
     data = struct.pack("=IIQQ", number, MACHINES[machine].audit if audit is None else audit, 0, argument)
-    place, value = 0, 0
+    index, value = 0, 0
     while True:
-        code, yes, no, constant = program[place]
+        code, yes, no, constant = program[index]
         holds = {0x15: value == constant, 0x35: value >= constant, 0x45: bool(value & constant)}.get(code)
         if code == 0x06:
             return {0x7FFF_0000: "allowed", 0x8000_0000: "killed"}.get(constant) or f"errno {constant & 0xFFFF}"
         if code == 0x20:
             (value,) = struct.unpack_from("=I", data, constant)
-        place += 1 if holds is None else 1 + (yes if holds else no)
+        index += 1 if holds is None else 1 + (yes if holds else no)
 
 
 async def test_the_filter_is_loaded() -> None:

@@ -145,7 +145,7 @@ async def test_every_call_is_answered_in_order() -> None:
     )
     assert [reply.tool_call_id for reply in replies] == list("abcdefghi")
     assert [reply.status for reply in replies] == ["success"] + ["error"] * 8
-    said = [
+    patterns = [
         "^8$",
         "unknown is not a valid tool, try one of .*double",
         "number: Input should be a valid integer",
@@ -156,7 +156,9 @@ async def test_every_call_is_answered_in_order() -> None:
         "The tool double was not run: its arguments are not a valid JSON object",
         r"The tool \? was not run",
     ]
-    assert [pattern for reply, pattern in zip(replies, said, strict=True) if not re.search(pattern, reply.text)] == []
+    assert [
+        pattern for reply, pattern in zip(replies, patterns, strict=True) if not re.search(pattern, reply.text)
+    ] == []
 
 
 def test_call_that_takes_too_long_is_given_up_alone() -> None:
@@ -300,9 +302,9 @@ async def test_a_tool_that_ends_the_process_or_its_task_does_not_end_the_run() -
     more = [call("cancelling", "c", number=1), call("leaving", "l", number=7), call("double", "d", number=4)]
     replies = await answers(*wild_calls, *more)
     assert [reply.status for reply in replies] == [*["error"] * 6, "success"]
-    told = ["BaseException: boo", "SystemExit: 3", "was cancelled", "ValueError: x�y", "was cancelled"]
-    told += ["SystemExit: 7", "8"]
-    assert all(text in reply.text for text, reply in zip(told, replies, strict=True))
+    texts = ["BaseException: boo", "SystemExit: 3", "was cancelled", "ValueError: x�y", "was cancelled"]
+    texts += ["SystemExit: 7", "8"]
+    assert all(text in reply.text for text, reply in zip(texts, replies, strict=True))
 
 
 @pytest.mark.hostile

@@ -8,14 +8,14 @@ from reflective_agents.tree_search.base import ask, tell, withdraw
 from tests.tree_search.algorithms.growing import Search
 
 
-def any_order_gives_the_same(there: Search, here: Search, room: int, jobs: int, chance: random.Random) -> None:
+def any_order_gives_the_same(there: Search, here: Search, slots: int, jobs: int, chance: random.Random) -> None:
     """Two equal searches stay equal where the results of one come in another order; none is asked for twice."""
     for search in (there, here):
         search.run(jobs)
-        asked = search.ask(room)
+        sent = search.ask(slots)
         if search is here:
-            chance.shuffle(asked)
-        for job in asked:
+            chance.shuffle(sent)
+        for job in sent:
             search.tell(job)
     assert (here.tree, here.stats) == (there.tree, there.stats)
 

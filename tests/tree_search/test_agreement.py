@@ -75,8 +75,8 @@ async def test_the_program_on_which_most_agree_is_chosen() -> None:
     assert sorted(world.ran) == sorted(PASSED), "equal programs run once"
     scores = {node["state"]["answer"]: node["terms"]["agreement"] for node in out["tree"].values() if "terms" in node}
     assert sorted(scores.values()) == pytest.approx([0, 2 / 15, 4 / 15, 4 / 15])
-    [told] = [event for event in events if event["event"] == "agreement"]
-    assert [(each["samples"], each["tests"], each["score"]) for each in told["groups"]] == [
+    [event] = [event for event in events if event["event"] == "agreement"]
+    assert [(each["samples"], each["tests"], each["score"]) for each in event["groups"]] == [
         (2, 2, 4),
         (1, 2, 2),
         (2, 0, 0),
@@ -92,8 +92,8 @@ async def test_a_program_counts_as_often_as_it_was_written() -> None:
 async def test_without_tests_the_most_frequent_program_is_chosen(tests: str) -> None:
     out, events = await run(writing(["x + 1", "x", "x"], tests), Known(), n=3)
     assert (out["answer"].endswith("return x"), out["outcome"]["status"]) == (True, "answered")
-    [told] = [event for event in events if event["event"] == "agreement"]
-    assert (told["groups"], bool(told["stopped"])) == ([], True)
+    [event] = [event for event in events if event["event"] == "agreement"]
+    assert (event["groups"], bool(event["stopped"])) == ([], True)
 
 
 async def test_an_answer_without_a_rival_is_an_answer() -> None:

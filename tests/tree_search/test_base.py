@@ -63,12 +63,12 @@ def test_a_job_in_flight_is_a_virtual_loss_from_the_root_to_its_place() -> None:
 def test_jobs_asked_for_at_once_are_at_different_leaves(algorithm: Mcts, seed: int, slots: int, jobs: int) -> None:
     search = Search(algorithm, seed)
     search.run(jobs)
-    asked = search.ask(slots)
-    places = [str(job["node"]) for job in asked]
+    sent = search.ask(slots)
+    places = [str(job["node"]) for job in sent]
     assert len(set(places)) == len(places) <= slots
-    for place in places:
-        assert not search.stats[place]["children"]
-        assert not search.stats[place]["closed"]
+    for key in places:
+        assert not search.stats[key]["children"]
+        assert not search.stats[key]["closed"]
     assert len(places) == slots or search.ask() == []
 
 
@@ -95,12 +95,12 @@ def test_what_is_withdrawn_leaves_nothing_behind(algorithm: Mcts, seed: int, job
     search = Search(algorithm, seed)
     search.run(jobs)
     before = search.stats
-    asked = search.ask(slots)
-    for job in asked:
+    sent = search.ask(slots)
+    for job in sent:
         search.withdraw(job)
     assert in_flight(search.stats) == {}
     assert settled(search.stats) == settled(before)
-    for job in asked:
+    for job in sent:
         assert withdraw(search.stats, job) == {}
         assert tell(algorithm, search.stats, job, [Child(node(f"{job['node']}.0"), True)]) == {}
 
@@ -130,17 +130,15 @@ def test_a_branch_is_closed_when_nothing_below_it_can_be_expanded(algorithm: Mct
     search.interleave(60)
     expandable = {child.node["id"] for _, kids in search.done for child in kids if child.expandable}
 
-    def closed(place: str) -> bool:
+    def closed(key: str) -> bool:
         """The definition, read from the tree alone."""
-        if place in told:
-            return all(closed(kid) for kid in search.tree if parent_of(kid) == place)
-        found = search.tree[place]
-        return place not in expandable or (found["score"] is None and found["kind"] != "root")
+        if key in done:
+            return all(closed(kid) for kid in search.tree if parent_of(kid) == key)
+        found = search.tree[key]
+        return key not in expandable or (found["score"] is None and found["kind"] != "root")
 
-    told = {job["node"] for job, _ in search.done}
-    assert {place: stat["closed"] for place, stat in search.stats.items()} == {
-        place: closed(place) for place in search.tree
-    }
+    done = {job["node"] for job, _ in search.done}
+    assert {key: stat["closed"] for key, stat in search.stats.items()} == {key: closed(key) for key in search.tree}
 
 
 def test_a_job_that_is_not_in_flight_is_not_told() -> None:
@@ -161,7 +159,7 @@ def test_an_unjudged_node_counts_no_visit_and_is_closed_unless_it_is_the_root_of
 
 
 def test_places_in_the_tree() -> None:
-    tree = {place: node(place) for place in ("0", "0.1", "0.1.10", "0.2")}
+    tree = {key: node(key) for key in ("0", "0.1", "0.1.10", "0.2")}
     assert [step["id"] for step in path(tree, "0.1.10")] == ["0", "0.1", "0.1.10"]
     assert list(upwards("0.1.10")) == ["0.1.10", "0.1", "0"]
     assert parent_of("0") is None

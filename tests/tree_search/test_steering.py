@@ -158,15 +158,15 @@ async def test_a_score_counts_for_all_above_as_if_the_judge_had_given_it() -> No
 async def test_a_hint_stands_in_all_prompts_below_its_node_and_in_no_others() -> None:
     thread = Thread(n=2)
     before = await thread.pause(2)
-    asked = len(thread.model.calls)
+    calls = len(thread.model.calls)
     await thread.run(hint(before, "0.1", "Think of the <moon>."), interrupt_before=["expand"])
     await thread.run(rescore(await thread.values(), "0.1", 1.0), interrupt_before=["expand"])
     after = await thread.run(None)
     assert any(is_below(key, "0.1.0") for key in after["tree"])
-    told = ["moon" in str(call) for call in thread.model.calls[asked:]]
+    has_hint = ["moon" in str(call) for call in thread.model.calls[calls:]]
     below = sum(is_below(str(entry["node"]), "0.1") for entry in after["log"][4:])
     assert below > 0
-    assert sum(told) == below * 2
+    assert sum(has_hint) == below * 2
 
 
 async def test_who_has_not_seen_what_another_has_ordered_is_told() -> None:
@@ -174,15 +174,15 @@ async def test_who_has_not_seen_what_another_has_ordered_is_told() -> None:
     seen = await thread.pause(3)
     first, second = prune(seen, "0.0"), rescore(seen, "0.0", 1.0)
     await thread.run(first, interrupt_before=["expand"])
-    told = [
+    events = [
         event
         async for event in thread.graph.astream(
             second, thread.config, context=thread.context, stream_mode="custom", interrupt_before=["expand"]
         )
     ]
     after = await thread.values()
-    assert [event["event"] for event in told] == ["refused"]
-    assert "somebody else has steered" in told[0]["why"] == after["log"][-1]["said"]
+    assert [event["event"] for event in events] == ["refused"]
+    assert "somebody else has steered" in events[0]["why"] == after["log"][-1]["said"]
     assert changes_in(after) == 1
     assert after["tree"]["0.0"]["score"] == seen["tree"]["0.0"]["score"]
 
@@ -217,10 +217,10 @@ async def test_pruning_the_solution_goes_on_and_pruning_anything_else_does_not()
 async def test_a_fork_goes_on_from_an_earlier_step() -> None:
     thread = Thread()
     ended = await thread.run(QUESTION)
-    place = await earlier(thread.graph, thread.config, 3)
-    values = (await thread.graph.aget_state(place)).values
+    checkpoint = await earlier(thread.graph, thread.config, 3)
+    values = (await thread.graph.aget_state(checkpoint)).values
     assert len(values["log"]) == 3
-    forked = await thread.run(prune(values, "0.0"), place)
+    forked = await thread.run(prune(values, "0.0"), checkpoint)
     assert ended["log"][:3] == forked["log"][:3]
     assert forked["log"][3]["kind"] == "prune"
     assert forked["expansions"] == ended["expansions"]
@@ -231,17 +231,17 @@ async def test_a_fork_goes_on_from_an_earlier_step() -> None:
 async def test_a_fork_from_before_an_order_leaves_it_out() -> None:
     thread = Thread()
     await thread.run(prune(await thread.pause(2), "0.0"))
-    place = await earlier(thread.graph, thread.config, 2)
-    before = (await thread.graph.aget_state(place)).values
-    plain = await thread.run(go_on(), place)
+    checkpoint = await earlier(thread.graph, thread.config, 2)
+    before = (await thread.graph.aget_state(checkpoint)).values
+    plain = await thread.run(go_on(), checkpoint)
     assert changes_in(plain) == 0
-    other = await thread.run(prune(before, "0.1"), place)
+    other = await thread.run(prune(before, "0.1"), checkpoint)
     assert [entry["node"] for entry in other["log"] if entry["kind"] in ("prune", "refused")] == ["0.1"]
 
 
 @pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "problem"),
     [
         (lambda values: prune(values, "0.77"), "there is no node 0.77"),
         (lambda values: prune(values, "0"), "stop the run"),
@@ -253,9 +253,9 @@ async def test_a_fork_from_before_an_order_leaves_it_out() -> None:
         (lambda values: more({}, 1), "no tree yet"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_at_once(wrong: Any, said: str) -> None:
+async def test_what_cannot_be_done_is_refused_at_once(wrong: Any, problem: str) -> None:
     values = await Thread().pause(2)
-    with pytest.raises(Misuse, match=said):
+    with pytest.raises(Misuse, match=problem):
         wrong(values)
 
 

@@ -132,8 +132,8 @@ def test_kinds_that_are_not_read_are_told_once(folder: Path, caplog: pytest.LogC
         (folder / name).write_text("something")
     for _ in range(2):
         open_corpus(str(folder))
-    [told] = [record.getMessage() for record in caplog.records if "Skipped files" in record.getMessage()]
-    assert "2 .docx, 1 .xlsx" in told
+    [message] = [record.getMessage() for record in caplog.records if "Skipped files" in record.getMessage()]
+    assert "2 .docx, 1 .xlsx" in message
 
 
 @pytest.mark.process

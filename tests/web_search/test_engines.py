@@ -26,21 +26,21 @@ class Engine:
     """Counts what it is asked; holds its answers back until the gate is opened."""
 
     def __init__(self, *, failures: int = 0, waits: bool = False) -> None:
-        self.asked: list[str] = []
+        self.queries: list[str] = []
         self.cancelled = 0
         self.failures = failures
         self.waits = waits
         self.gate = asyncio.Event()
 
     async def __call__(self, query: str) -> list[SearchResult]:
-        self.asked.append(query)
+        self.queries.append(query)
         if self.waits:
             try:
                 await self.gate.wait()
             except asyncio.CancelledError:
                 self.cancelled += 1
                 raise
-        if len(self.asked) <= self.failures:
+        if len(self.queries) <= self.failures:
             raise SearchFailed("The engine is down.")
         return [result.copy() for result in FOUND]
 
@@ -155,9 +155,9 @@ async def test_same_query_is_sent_once_in_a_run(key: str) -> None:
     engine = Engine()
     assert await cached(engine, key)("Reflection  in AI") == FOUND
     assert await cached(engine, key)(" reflection in\nai") == FOUND
-    assert engine.asked == ["Reflection  in AI"]
+    assert engine.queries == ["Reflection  in AI"]
     await cached(engine, f"{key} another run")("reflection in ai")
-    assert len(engine.asked) == 2
+    assert len(engine.queries) == 2
 
 
 async def test_cached_results_cannot_be_spoiled(key: str) -> None:
@@ -172,7 +172,7 @@ async def test_same_query_asked_at_once_is_sent_once(key: str) -> None:
     await settle()
     engine.gate.set()
     assert await asking == [FOUND] * 50
-    assert engine.asked == ["q"]
+    assert engine.queries == ["q"]
 
 
 async def test_failure_reaches_everyone_and_is_not_remembered(key: str) -> None:
@@ -183,7 +183,7 @@ async def test_failure_reaches_everyone_and_is_not_remembered(key: str) -> None:
     engine.gate.set()
     assert [str(error) for error in await asking] == ["The engine is down."] * 2
     assert await search("q") == FOUND
-    assert len(engine.asked) == 2
+    assert len(engine.queries) == 2
 
 
 async def test_cancelling_one_waiter_does_not_hurt_the_other(key: str) -> None:
@@ -195,7 +195,7 @@ async def test_cancelling_one_waiter_does_not_hurt_the_other(key: str) -> None:
     assert first.cancelled()
     engine.gate.set()
     assert await second == FOUND
-    assert (engine.asked, engine.cancelled) == (["q"], 0)
+    assert (engine.queries, engine.cancelled) == (["q"], 0)
 
 
 async def test_request_ends_with_its_last_waiter(key: str) -> None:
@@ -221,7 +221,7 @@ def test_cache_serves_several_loops(key: str) -> None:
         asyncio.run(give_up())
     engine.waits = False
     assert [asyncio.run(_ask(engine, key)) for _ in range(2)] == [FOUND, FOUND]
-    assert len(engine.asked) <= 2
+    assert len(engine.queries) <= 2
 
 
 async def _ask(engine: Engine, key: str) -> list[SearchResult]:
@@ -234,4 +234,4 @@ async def test_oldest_run_is_forgotten(key: str) -> None:
     for i in range(MAX_CACHED_RUNS):
         cached(engine, f"{key} {i}")
     await cached(engine, key)("q")
-    assert len(engine.asked) == 2
+    assert len(engine.queries) == 2

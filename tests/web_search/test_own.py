@@ -80,7 +80,7 @@ async def test_a_text_that_cannot_be_stored_is_a_source_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "said"),
+    ("engine", "problem"),
     [
         (broken, "broken failed: ConnectionError: no network"),
         (breaks_off, "breaks_off failed: ConnectionError: no network"),
@@ -89,10 +89,10 @@ async def test_a_text_that_cannot_be_stored_is_a_source_too() -> None:
         (lambda query: [], "Nothing was found"),
     ],
 )
-async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], said: str) -> None:
+async def test_what_goes_wrong_is_told(engine: Callable[[str], Any], problem: str) -> None:
     search = make_search(engine, None)
     assert search
-    with pytest.raises(SearchFailed, match=said):
+    with pytest.raises(SearchFailed, match=problem):
         await search("tower")
 
 

@@ -134,15 +134,15 @@ async def test_arxiv_is_asked_by_its_library(monkeypatch: pytest.MonkeyPatch) ->
     arxiv = pytest.importorskip("arxiv")
     now = datetime(2023, 5, 8, tzinfo=UTC)
     paper = arxiv.Result(entry_id="http://arxiv.org/abs/1", updated=now, published=now, title="T", summary="S")
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def results(client: Any, query: Any) -> Iterator[Any]:
-        asked.append(query)
+        requests.append(query)
         yield paper
 
     monkeypatch.setattr(arxiv.Client, "results", results)
     assert await search("arxiv", "tower", 3) == [SearchResult(title="T", url="http://arxiv.org/abs/1", content="S")]
-    assert [(query.query, query.max_results) for query in asked] == [("tower", 3)]
+    assert [(query.query, query.max_results) for query in requests] == [("tower", 3)]
 
 
 async def test_duckduckgo_is_asked_by_its_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def turn(text: str, speaker: str, importance: float = 1) -> Scored:
 
 
 def chosen(ranked: list[Scored], most: int = 10, tokens: int = 4000, question: str = "Hm?") -> list[str]:
-    return [one.memory["text"] for one in choose(ranked, question, most, tokens, set(), "here")]
+    return [scored.memory["text"] for scored in choose(ranked, question, most, tokens, set(), "here")]
 
 
 def test_facts_come_before_turns_that_fit_better_and_chatter_comes_last() -> None:
@@ -37,7 +37,7 @@ def test_facts_come_before_turns_that_fit_better_and_chatter_comes_last() -> Non
         scored("The user eats no hazelnuts."),
     ]
     assert chosen(ranked) == ["The user eats no hazelnuts.", "I paint boats.", "You're welcome!", "Thanks!"]
-    assert chosen(ranked, tokens=0) == [one.memory["text"] for one in ranked], "nothing comes first"
+    assert chosen(ranked, tokens=0) == [scored.memory["text"] for scored in ranked], "nothing comes first"
 
 
 def test_one_turn_of_chatter_that_alone_has_a_word_of_the_question_is_none() -> None:
@@ -95,7 +95,7 @@ def keeper(request: Request) -> Reply:
 
 
 async def facts_of(talk: Talk) -> dict[str, Memory]:
-    return {one["text"]: one for one in await talk.all() if one["kind"] == "fact"}
+    return {memory["text"]: memory for memory in await talk.all() if memory["kind"] == "fact"}
 
 
 async def test_what_remains_of_a_fact_that_ended_in_part_is_a_fact_with_its_evidence() -> None:
@@ -108,14 +108,16 @@ async def test_what_remains_of_a_fact_that_ended_in_part_is_a_fact_with_its_evid
     assert set(ended["evidence"]) < set(rest["evidence"])
     assert (rest["importance"], rest.get("topic")) == (ended["importance"], "home")
     out = await talk.say("Who is Mia?")
-    assert "Mia is Paul's daughter." in [one["text"] for one in out["memories"]]
+    assert "Mia is Paul's daughter." in [memory["text"] for memory in out["memories"]]
 
 
 async def test_a_turn_that_only_repeats_a_known_fact_is_chatter() -> None:
     talk = Talk(keeper)
     await talk.say(HOME)
     await talk.say(f"As you know: {HOME}")
-    importance = {one["text"]: one["importance"] for one in await talk.all() if one.get("speaker") == "user"}
+    importance = {
+        memory["text"]: memory["importance"] for memory in await talk.all() if memory.get("speaker") == "user"
+    }
     assert importance == {HOME: 6, f"As you know: {HOME}": 1}
 
 
@@ -152,9 +154,9 @@ async def test_the_foremost_facts_are_found_whatever_fits_better() -> None:
     facts = [new_memory(f"Fact on {topic}.", created=0, kind="fact", topic=topic) for topic in topics]
     await stream.add([*trams, *facts])
     ranked = await stream.retrieve("trams", k=2, now=100.0, facts=2)
-    assert sorted(one.memory["text"] for one in ranked[2:]) == ["Fact on diet.", "Fact on name."]
-    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
-    assert [one["topic"] for one in await stream.facts(3)][-1] == "other"
+    assert sorted(scored.memory["text"] for scored in ranked[2:]) == ["Fact on diet.", "Fact on name."]
+    assert [scored.score for scored in ranked] == sorted((scored.score for scored in ranked), reverse=True)
+    assert [memory["topic"] for memory in await stream.facts(3)][-1] == "other"
 
 
 # Everyday questions
@@ -165,15 +167,15 @@ async def test_what_matters_to_everyday_questions_is_shown_and_chatter_is_not(pe
     facts = [new_memory(text, created=9.0, kind="fact", importance=weight) for text, weight in person.facts]
     turns = [
         new_memory(
-            f"{text} {number}", created=float(number), speaker=("user", "assistant")[place % 2], conversation="a"
+            f"{text} {number}", created=float(number), speaker=("user", "assistant")[index % 2], conversation="a"
         )
         for number in range(5)
-        for place, text in enumerate(person.chatter)
+        for index, text in enumerate(person.chatter)
     ]
     stream = await MemoryStream.open(InMemoryStore(), "user", "lexical")
     await stream.add([*turns, *facts])
     for question, labels in person.questions.items():
         ranked = await stream.retrieve(question, k=30, now=99.0, renew=False, facts=200)
-        shown = [one.memory["text"] for one in choose(ranked, question, 4, 4000, set(), "here")]
+        shown = [scored.memory["text"] for scored in choose(ranked, question, 4, 4000, set(), "here")]
         assert {person.facts[label][0] for label in labels} <= set(shown), question
         assert len(shown) - len(facts) <= 2, question

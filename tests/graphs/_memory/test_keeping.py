@@ -75,7 +75,7 @@ async def test_what_holds_now_and_what_did_is_shown_with_its_dates(clock: Clock)
     await talk.say(QUIT)
     clock.now = AUGUST
     out = await talk.say(WHERE)
-    facts = {one["text"]: one for one in out["memories"] if one["kind"] == "fact"}
+    facts = {memory["text"]: memory for memory in out["memories"] if memory["kind"] == "fact"}
     ward, left = facts["The user works in a paediatric ward."], facts["The user has quit and works nowhere."]
     assert (ward["since"], ward["until"]) == ("May 2026", pytest.approx(JULY, abs=1))
     assert left["until"] is None
@@ -91,11 +91,11 @@ async def test_what_holds_now_and_what_did_is_shown_with_its_dates(clock: Clock)
 async def test_insights_drawn_before_a_change_do_not_come_back_as_new(clock: Clock) -> None:
     talk = Talk(keeper, reflect_at=5)
     await talk.say(WARD)
-    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
+    insight = next(memory for memory in await talk.all() if memory["kind"] == "reflection")
     assert "until" not in insight
     clock.now = JULY
     await talk.say(QUIT, reflect_at=1000)
-    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
+    insight = next(memory for memory in await talk.all() if memory["kind"] == "reflection")
     assert insight["until"] == pytest.approx(JULY, abs=1)
     clock.now = AUGUST
     await talk.say(WHERE, reflect_at=1000)
@@ -109,10 +109,10 @@ async def test_the_model_is_told_what_is_known_and_the_answer_is_no_evidence(clo
     await talk.say(QUIT)
     request = next(call for call in reversed(talk.model.calls) if call.schema == "Facts")
     assert "It is 2026-07-03 12:00 UTC. Today is a Friday." in request.last, "or nobody could date 'last Monday'"
-    known, said = request.last.split("<said", 1)
+    known, message = request.last.split("<said", 1)
     assert '<memory number="1" kind="fact" of="2026-05-03 12:00 UTC">\nThe user works in a paediatric ward.' in known
-    assert said.startswith(f' by="user">\n{QUIT}\n</said>\n<answer by="assistant">\nI see.')
-    memories = {one["text"]: one for one in await talk.all()}
+    assert message.startswith(f' by="user">\n{QUIT}\n</said>\n<answer by="assistant">\nI see.')
+    memories = {memory["text"]: memory for memory in await talk.all()}
     left = memories["The user has quit and works nowhere."]
     assert left["supersedes"] == [memories["The user works in a paediatric ward."]["id"]], "99 was not shown"
     assert left["evidence"] == [memories[QUIT]["id"]]
@@ -125,8 +125,8 @@ async def test_questions_and_thanks_leave_no_fact_and_cost_no_more_calls() -> No
         out = await talk.say(text)
         assert out["usage"]["model_calls"] == 2
     kept = await talk.all()
-    assert {one["kind"] for one in kept} == {"observation"}
-    assert {one["importance"] for one in kept} == {1.0}
+    assert {memory["kind"] for memory in kept} == {"observation"}
+    assert {memory["importance"] for memory in kept} == {1.0}
 
 
 async def test_a_prompt_says_everything_once(clock: Clock) -> None:
@@ -140,28 +140,28 @@ async def test_a_prompt_says_everything_once(clock: Clock) -> None:
     assert prompt.count(WARD) == 1, "below the insight that rests on it"
     assert prompt.count("The user works in a paediatric ward.") == 1
     assert prompt.count("The user cares for sick children.") == 1
-    fact = next(one for one in out["memories"] if one["kind"] == "fact")
-    assert [one["text"] for one in await talk.all() if one["kind"] == "fact"] == [fact["text"]], "kept once"
+    fact = next(memory for memory in out["memories"] if memory["kind"] == "fact")
+    assert [memory["text"] for memory in await talk.all() if memory["kind"] == "fact"] == [fact["text"]], "kept once"
 
 
 async def test_a_turn_stands_below_its_fact_where_it_alone_has_a_word_of_the_question(clock: Clock) -> None:
     talk = Talk(keeper)
-    said = f"Hi! {WARD} By the way, is there a rota beside the aquarium?"
-    await talk.say(said, thread="a")
+    message = f"Hi! {WARD} By the way, is there a rota beside the aquarium?"
+    await talk.say(message, thread="a")
     for question, times in (("What about the aquarium?", 1), ("Do I work?", 0), ("Good morning!", 0)):
         clock.now += 60
         await talk.say(question)
         prompt = talk.answered()[-1].text
-        assert (prompt.count("The user works in a paediatric ward."), prompt.count(said)) == (1, times), question
+        assert (prompt.count("The user works in a paediatric ward."), prompt.count(message)) == (1, times), question
 
 
 async def test_a_turn_that_says_much_more_than_its_fact_stands_below_it(clock: Clock) -> None:
     talk = Talk(keeper)
-    said = f"{WARD} Before that I drove lorries across Norway, painted fences and taught chess."
-    await talk.say(said, thread="a")
+    message = f"{WARD} Before that I drove lorries across Norway, painted fences and taught chess."
+    await talk.say(message, thread="a")
     clock.now += 60
     await talk.say("Good morning!")
-    assert talk.answered()[-1].text.count(f"- because: user: {said}") == 1
+    assert talk.answered()[-1].text.count(f"- because: user: {message}") == 1
 
 
 async def test_what_superseded_a_fact_comes_before_it_however_the_question_is_put(clock: Clock) -> None:
@@ -171,9 +171,9 @@ async def test_what_superseded_a_fact_comes_before_it_however_the_question_is_pu
     await talk.say(QUIT)
     clock.now = AUGUST
     out = await talk.say("What is it like in the paediatric ward?")
-    facts = [one["text"] for one in out["memories"] if one["kind"] == "fact"]
+    facts = [memory["text"] for memory in out["memories"] if memory["kind"] == "fact"]
     assert facts == ["The user has quit and works nowhere.", "The user works in a paediatric ward."]
-    assert [one["number"] for one in out["memories"]] == [*range(1, len(out["memories"]) + 1)]
+    assert [memory["number"] for memory in out["memories"]] == [*range(1, len(out["memories"]) + 1)]
 
 
 async def test_what_all_memories_rest_on_is_read_at_once(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,13 +199,15 @@ async def test_what_stands_in_the_thread_is_no_memory_in_it(clock: Clock) -> Non
     await talk.say(WARD, thread="a")
     clock.now += 60
     out = await talk.say(QUIT, thread="a")
-    assert [one["text"] for one in out["memories"]] == ["The user works in a paediatric ward."], "which alone says May"
+    assert [memory["text"] for memory in out["memories"]] == ["The user works in a paediatric ward."], (
+        "which alone says May"
+    )
     assert talk.answered()[-1].text.count(WARD) == 1
     clock.now += 60
-    found = [one["text"] for one in (await talk.say(WHERE, thread="a"))["memories"]]
+    found = [memory["text"] for memory in (await talk.say(WHERE, thread="a"))["memories"]]
     assert found == ["The user works in a paediatric ward."], "the other one has no date"
     clock.now += 60
-    assert [one["kind"] for one in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
+    assert [memory["kind"] for memory in (await talk.say(WHERE, thread="b"))["memories"]][:1] == ["fact"]
 
 
 async def test_turns_of_other_days_are_dated_in_the_thread(clock: Clock) -> None:
@@ -222,7 +224,7 @@ async def test_turns_of_other_days_are_dated_in_the_thread(clock: Clock) -> None
     assert users[:2] == [f"(said on Sunday, 2026-05-03)\n{WARD}", "Thank you!"]
     assert users[2].startswith("(said on Friday, 2026-07-03)")
     assert users[-1] == WHERE
-    kept = [one["text"] for one in await talk.all()]
+    kept = [memory["text"] for memory in await talk.all()]
     assert not any("said on" in text for text in kept)
 
 
@@ -246,10 +248,10 @@ async def test_a_fact_that_an_insight_rests_on_can_still_be_superseded_in_its_th
 
     talk = Talk(citing, reflect_at=5)
     await talk.say(WARD, thread="a")
-    assert [one["archived"] for one in await talk.all() if one["kind"] == "fact"] == [True]
+    assert [memory["archived"] for memory in await talk.all() if memory["kind"] == "fact"] == [True]
     clock.now = JULY
     await talk.say(QUIT, thread="a", reflect_at=1000)
-    held = {one["text"]: "until" not in one for one in await talk.all() if one["kind"] != "observation"}
+    held = {memory["text"]: "until" not in memory for memory in await talk.all() if memory["kind"] != "observation"}
     assert held == {
         "The user works in a paediatric ward.": False,
         "The user cares for sick children.": False,
@@ -267,7 +269,7 @@ async def test_what_the_assistant_said_takes_a_third_of_the_places_at_most() -> 
         await talk.say(f"Story {number} {'of' * number} a tram.")
     for retrieved, answers in ((9, 3), (6, 2), (2, 1)):
         out = await talk.say("Trams?", retrieved=retrieved, thread=f"t{retrieved}")
-        speakers = [one["speaker"] for one in out["memories"]]
+        speakers = [memory["speaker"] for memory in out["memories"]]
         assert (len(speakers), speakers.count("assistant")) == (retrieved, answers)
 
 
@@ -279,14 +281,14 @@ async def test_grounds_that_stand_in_the_thread_are_not_shown_again(clock: Clock
 
     talk = Talk(undated, reflect_at=5)
     await talk.say(WARD, thread="a")
-    insight = next(one for one in await talk.all() if one["kind"] == "reflection")
-    fact = next(one for one in await talk.all() if one["kind"] == "fact")
+    insight = next(memory for memory in await talk.all() if memory["kind"] == "reflection")
+    fact = next(memory for memory in await talk.all() if memory["kind"] == "fact")
     again = new_memory("The user is gentle.", created=MAY + 60, kind="reflection", evidence=[fact["id"], insight["id"]])
     await (await talk.stream()).add([again])
     clock.now = AUGUST
     for thread, times in (("a", 0), ("b", 1)):
         out = await talk.say("Am I gentle?", thread=thread, reflect_at=1000)
-        assert "The user is gentle." in [one["text"] for one in out["memories"]]
+        assert "The user is gentle." in [memory["text"] for memory in out["memories"]]
         assert talk.answered()[-1].text.count(fact["text"]) == times
 
 
@@ -301,8 +303,11 @@ async def test_equal_insights_are_merged_with_their_evidence(clock: Clock) -> No
     await talk.say("I bake. " + WARD)
     clock.now += 60
     await talk.say("And again. " + WARD)
-    insights = [one for one in await talk.all() if one["kind"] == "reflection"]
-    assert {one["text"]: len(one["evidence"]) for one in insights} == {"Bakers rise early.": 2, "Bakers sleep.": 1}
+    insights = [memory for memory in await talk.all() if memory["kind"] == "reflection"]
+    assert {memory["text"]: len(memory["evidence"]) for memory in insights} == {
+        "Bakers rise early.": 2,
+        "Bakers sleep.": 1,
+    }
     assert len(insights) == 2
 
 

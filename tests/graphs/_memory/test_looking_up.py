@@ -47,10 +47,10 @@ def events(talk: Talk, name: str) -> list[Any]:
 
 async def test_what_a_look_up_finds_first_is_shown_beside_what_the_message_finds() -> None:
     alone = await (await talk_of(looking_up())).say(ASKED, retrieved=2)
-    assert "The ferry to Elba leaves at nine." not in [one["text"] for one in alone["memories"]]
+    assert "The ferry to Elba leaves at nine." not in [memory["text"] for memory in alone["memories"]]
     talk = await talk_of(looking_up("ferry to Elba"))
     out = await talk.say(ASKED, retrieved=2)
-    assert "The ferry to Elba leaves at nine." in [one["text"] for one in out["memories"]]
+    assert "The ferry to Elba leaves at nine." in [memory["text"] for memory in out["memories"]]
     assert [event["queries"] for event in events(talk, "looked_up")] == [["ferry to Elba"]]
 
 
@@ -65,7 +65,7 @@ async def test_no_more_is_looked_up_than_the_settings_allow() -> None:
     talk = await talk_of(looking_up("trams", "bees", "ferry to Elba"))
     out = await talk.say(ASKED, retrieved=3)
     assert [len(event["queries"]) for event in events(talk, "looked_up")] == [2]
-    assert "The ferry to Elba leaves at nine." not in [one["text"] for one in out["memories"]]
+    assert "The ferry to Elba leaves at nine." not in [memory["text"] for memory in out["memories"]]
 
 
 async def test_the_message_and_the_turns_before_it_are_quoted() -> None:
@@ -112,7 +112,7 @@ async def test_equal_look_ups_are_made_once() -> None:
 async def test_what_the_message_finds_comes_first_also_where_the_model_repeats_it() -> None:
     alone = await (await talk_of(looking_up())).say(ASKED)
     out = await (await talk_of(looking_up(ASKED.upper(), "ferry to Elba"))).say(ASKED)
-    assert [one["text"] for one in out["memories"]] == [one["text"] for one in alone["memories"]]
+    assert [memory["text"] for memory in out["memories"]] == [memory["text"] for memory in alone["memories"]]
 
 
 async def test_look_ups_count_in_the_order_in_which_the_model_names_them() -> None:
@@ -133,9 +133,9 @@ async def test_look_ups_where_nothing_is_retrieved_are_refused() -> None:
 
 
 def test_each_memory_counts_at_its_best_rank() -> None:
-    one, two, three = (
+    first, two, three = (
         Scored(new_memory(text, created=0.0), score, 0.5, 0.5, 0.5)
         for text, score in (("one", 0.9), ("two", 0.8), ("three", 0.7))
     )
     again = three._replace(score=0.95)
-    assert best_ranks([[one, two, three], [again, one]]) == [one, again, two]
+    assert best_ranks([[first, two, three], [again, first]]) == [first, again, two]

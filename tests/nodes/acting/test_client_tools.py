@@ -39,14 +39,14 @@ def context(script: Any = both_cities, **settings: Any) -> Any:
     return {"model": FakeChatModel(reply=script), "search": "none", "client_tools": [WEATHER], **settings}
 
 
-def asked(result: Any) -> list[dict[str, Any]]:
+def calls_of(result: Any) -> list[dict[str, Any]]:
     return [call for waiting in result["__interrupt__"] for call in waiting.value["tool_calls"]]
 
 
 async def test_calls_of_one_message_are_asked_for_together() -> None:
     graph = builder.compile(checkpointer=InMemorySaver())
     waiting = await graph.ainvoke(ASK, CONFIG, context=context())
-    calls = asked(waiting)
+    calls = calls_of(waiting)
     assert [(call["name"], call["args"]) for call in calls] == [
         ("weather", {"city": city}) for city in ("Oslo", "Rome")
     ]
@@ -71,7 +71,7 @@ async def test_tools_of_its_own_run_once_and_after_the_wait() -> None:
 
     settings = context(script, tools=[note])
     graph = builder.compile(checkpointer=InMemorySaver())
-    assert len(asked(await graph.ainvoke(ASK, CONFIG, context=settings))) == 1
+    assert len(calls_of(await graph.ainvoke(ASK, CONFIG, context=settings))) == 1
     assert not ran
     done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
     assert ran == ["warm"]
@@ -85,7 +85,7 @@ async def test_a_tool_that_has_to_be_called_is_called_or_the_run_fails() -> None
 
     graph = builder.compile(checkpointer=InMemorySaver())
     waiting = await graph.ainvoke(ASK, CONFIG, context=context(reluctant, call_client_tool=True, search="local"))
-    assert [call["args"] for call in asked(waiting)] == [{"city": "Oslo"}]
+    assert [call["args"] for call in calls_of(waiting)] == [{"city": "Oslo"}]
     assert waiting["usage"]["parse_failures"] == 1
     free = context(lambda _: "So.", call_client_tool=False)
     assert (await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=free))["answer"] == "So."
@@ -96,7 +96,7 @@ async def test_a_tool_that_has_to_be_called_is_called_or_the_run_fails() -> None
 async def test_of_several_calls_the_first_is_made_where_the_client_takes_one() -> None:
     graph = builder.compile(checkpointer=InMemorySaver())
     waiting = await graph.ainvoke(ASK, CONFIG, context=context(parallel_calls=False))
-    assert [call["args"] for call in asked(waiting)] == [{"city": "Oslo"}]
+    assert [call["args"] for call in calls_of(waiting)] == [{"city": "Oslo"}]
 
 
 @pytest.mark.parametrize("settings", [{"call_client_tool": True}, {"parallel_calls": False}])
@@ -113,7 +113,7 @@ async def test_a_call_written_as_text() -> None:
 
     graph = builder.compile(checkpointer=InMemorySaver())
     settings = context(script, acting="paper")
-    assert asked(await graph.ainvoke(ASK, CONFIG, context=settings))[0]["args"] == {"city": "Oslo"}
+    assert calls_of(await graph.ainvoke(ASK, CONFIG, context=settings))[0]["args"] == {"city": "Oslo"}
     done = await graph.ainvoke(Command(resume="20 degrees"), CONFIG, context=settings)
     assert done["answer"] == "20"
 
@@ -165,7 +165,7 @@ async def test_every_worker_calls_a_tool_that_has_to_be_called(strategy: str, se
     graph = graph_of(strategy).builder.compile(checkpointer=InMemorySaver())
     asking = context(script, **settings, call_client_tool=True)
     waiting = await graph.ainvoke(ASK, CONFIG, context=asking)
-    assert [call["name"] for call in asked(waiting)] == ["weather", "weather"]
+    assert [call["name"] for call in calls_of(waiting)] == ["weather", "weather"]
     given = {
         each.id: [{"tool_call_id": call["id"], "content": "20 degrees"} for call in each.value["tool_calls"]]
         for each in waiting["__interrupt__"]
@@ -198,8 +198,8 @@ async def test_strategies_whose_workers_act_wait_as_well(strategy: str) -> None:
             return {"subgoals": [{"id": str(n), "goal": f"Look {n} times", "needs": []} for n in (1, 2)]}
         if request.schema == "Delegation":
             done = "20 degrees" in request.last
-            said = {"critique": "So.", "score": 0.9, "best": int(done), "done": done}
-            return said | {"tasks": [] if done else [{"to": "solver", "task": "Look."}]}
+            judged = {"critique": "So.", "score": 0.9, "best": int(done), "done": done}
+            return judged | {"tasks": [] if done else [{"to": "solver", "task": "Look."}]}
         if request.schema:
             return respond(request)
         if "weather" not in request.tools:

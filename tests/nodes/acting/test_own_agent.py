@@ -53,11 +53,11 @@ def restless(_: Request) -> Reply:
 
 def boss(request: Request) -> Reply:
     """What the strategy itself asks for: plans, judgements, lessons; nothing is good enough."""
-    said = "2,102,650" in request.text
+    found = "2,102,650" in request.text
     forms: dict[str | None, Reply] = {
         "Plan": {"subgoals": [{"id": "1", "goal": "Count the people", "needs": []}]},
-        "Critique": {"critique": "Good.", "score": 0.9, "accept": said},
-        "Judgement": {"reasoning": "Good.", "score": 0.9, "solved": said},
+        "Critique": {"critique": "Good.", "score": 0.9, "accept": found},
+        "Judgement": {"reasoning": "Good.", "score": 0.9, "solved": found},
     }
     return forms.get(request.schema, "There are 2,102,650 people in Paris.")
 
@@ -158,13 +158,13 @@ async def test_an_agent_may_ask_a_person(strategy: str) -> None:
     graph: Any = builder_of(strategy).compile(checkpointer=InMemorySaver())
     config, judge = {"configurable": {"thread_id": "1"}}, FakeChatModel(reply=boss)
     context = settings(strategy, asking, judge)
-    result, asked = await graph.ainvoke(ASK, config, context=context), 0
+    result, questions = await graph.ainvoke(ASK, config, context=context), 0
     while paused := result.get("__interrupt__"):
         assert paused[0].value == "May I say 2,102,650?"
-        asked += 1
-        result = await graph.ainvoke(Command(resume=f"{asked}: 2,102,650"), config, context=context)
+        questions += 1
+        result = await graph.ainvoke(Command(resume=f"{questions}: 2,102,650"), config, context=context)
     assert "2,102,650" in result["answer"]
-    assert asked == (3 if strategy == "best_of_n" else 1)
+    assert questions == (3 if strategy == "best_of_n" else 1)
 
 
 @every_actor
@@ -187,10 +187,10 @@ async def test_nothing_of_an_agents_work_is_taken_for_the_answer_in_the_stream(s
     context = settings(strategy, agent_of(worker), judge)
     graph: Any = graph_of(strategy)
     stream = graph.astream(ASK, context=context, stream_mode="messages")
-    told = [(said.id, said.text) async for said, _ in stream if said.type in ("ai", "AIMessageChunk")]
+    texts = [(message.id, message.text) async for message, _ in stream if message.type in ("ai", "AIMessageChunk")]
     result = await run(strategy, agent_of(worker), judge)
-    assert "".join(text for _, text in told) == result["answer"]
-    assert len({name for name, _ in told}) == 1
+    assert "".join(text for _, text in texts) == result["answer"]
+    assert len({name for name, _ in texts}) == 1
 
 
 @pytest.mark.parametrize("strategy", ["trials", "best_of_n"])

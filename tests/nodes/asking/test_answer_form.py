@@ -240,7 +240,7 @@ async def test_an_agent_of_ones_own_may_answer_in_a_form(name: str, response_for
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "problem"),
     [
         ({"type": "string"}, "not that of an object"),
         ({"type": "object", "properties": {"a": {"type": "strin"}}}, "not a valid JSON schema"),
@@ -250,8 +250,8 @@ async def test_an_agent_of_ones_own_may_answer_in_a_form(name: str, response_for
         ({"type": "object", "description": "x" * 50_000}, "at most 50000"),
     ],
 )
-def test_what_is_not_a_form_is_refused(schema: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_what_is_not_a_form_is_refused(schema: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
         Context(answer_schema=schema)
 
 

@@ -25,7 +25,7 @@ def call(name: str, **args: Any) -> ParsedStep:
     return parsed_call(AIMessage("", tool_calls=[{"name": name, "args": args, "id": "1"}]))
 
 
-def said(text: str) -> ParsedStep:
+def parsed(text: str) -> ParsedStep:
     return parsed_call(AIMessage(text))
 
 
@@ -39,7 +39,7 @@ BROKEN = parsed_call(
 def winner(*moves: ParsedStep, environment: Environment | None = None) -> tuple[int, int]:
     """The place of the sample that is taken, and its votes."""
     move, votes = elect(moves, environment, TOOLS, "How high is it?")
-    return next(place for place, one in enumerate(moves) if one is move), votes
+    return next(number for number, candidate in enumerate(moves) if candidate is move), votes
 
 
 def test_calls_are_the_same_by_name_and_arguments() -> None:
@@ -47,7 +47,7 @@ def test_calls_are_the_same_by_name_and_arguments() -> None:
     assert winner(call("search", query="sun"), *moon) == (1, 2)
     assert winner(call("look", query="the moon"), *moon) == (1, 2)
     assert winner(call("search", query="sun"), call("search", query="moon", pages=2)) == (0, 1)
-    assert winner(said("1"), call("search", pages=2, query="x"), call("search", query="x", pages=2.0)) == (1, 2)
+    assert winner(parsed("1"), call("search", pages=2, query="x"), call("search", query="x", pages=2.0)) == (1, 2)
 
 
 def test_several_calls_of_a_step_count_together_in_any_order() -> None:
@@ -57,8 +57,8 @@ def test_several_calls_of_a_step_count_together_in_any_order() -> None:
 
 
 def test_who_wants_to_answer_agrees_first_and_then_on_the_answer() -> None:
-    assert winner(call("search", query="a"), said("829"), said("828"), said("828")) == (2, 2)
-    assert winner(call("search", query="a"), call("search", query="a"), said("828")) == (0, 2)
+    assert winner(call("search", query="a"), parsed("829"), parsed("828"), parsed("828")) == (2, 2)
+    assert winner(call("search", query="a"), call("search", query="a"), parsed("828")) == (0, 2)
 
 
 def test_what_cannot_be_read_votes_only_if_nothing_can() -> None:

@@ -26,22 +26,22 @@ LEAST = 3_000
 
 async def compacted(model: Any, before: Compaction | None = None, most: int = LEAST, **settings: Any) -> Any:
     context = Context(model=model, **settings)
-    told: list[dict[str, Any]] = []
-    meter = Meter(context, NOTHING_SPENT, lambda event, **data: told.append({"event": event, **data}))
+    events: list[dict[str, Any]] = []
+    meter = Meter(context, NOTHING_SPENT, lambda event, **data: events.append({"event": event, **data}))
     state: Any = {"messages": [*LONG, ASKED], **({"compaction": before} if before else {})}
-    return await compact(state, context, meter, most), told
+    return await compact(state, context, meter, most), events
 
 
 async def test_the_oldest_turns_are_summarised_and_the_last_ones_stay() -> None:
     model = FakeChatModel(reply=lambda _: "The budget is 3 euros.")
-    compaction, told = await compacted(model)
+    compaction, events = await compacted(model)
     assert compaction["summary"] == "The budget is 3 euros."
     kept = LONG[compaction["messages"] :]
     assert kept
     assert kept[0].type == "human"
     assert estimate_tokens(kept, {}) <= LEAST
     assert compaction["until"] == LONG[compaction["messages"] - 1].id
-    [event] = [event for event in told if event["event"] == "compacted"]
+    [event] = [event for event in events if event["event"] == "compacted"]
     assert event["tokens_after"] < event["tokens_before"]
     assert (event["calls"], event["messages"]) == (1, compaction["messages"])
     assert "Turn 0:" in model.calls[0].text
@@ -103,8 +103,8 @@ async def test_each_part_of_a_turn_that_is_cut_is_quoted() -> None:
 
 
 async def test_what_fits_is_not_compacted() -> None:
-    compaction, told = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
-    assert (compaction, told) == (None, [])
+    compaction, events = await compacted(FakeChatModel(reply=lambda _: "So."), most=1_000_000)
+    assert (compaction, events) == (None, [])
 
 
 async def test_a_summary_of_as_many_words_as_are_asked_for_stays_whole() -> None:

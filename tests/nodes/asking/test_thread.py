@@ -120,7 +120,7 @@ async def test_thousands_of_messages_are_read_beside_the_event_loop(monkeypatch:
 
     monkeypatch.setattr(BaseMessage, "text", property(counted))
     turns = [(HumanMessage(f"{n} miles", id=f"u{n}"), AIMessage("So be it.", id=f"a{n}")) for n in range(1_000)]
-    asked: Any = {"messages": [*itertools.chain(*turns), HumanMessage("What?", id="question")]}
+    inputs: Any = {"messages": [*itertools.chain(*turns), HumanMessage("What?", id="question")]}
     context: Any = {"model": "offline", "context_window": 8_192, "structured": "text"}
-    await graph.ainvoke(asked, context=context)
+    await graph.ainvoke(inputs, context=context)
     assert on_loop[False] > 10 * on_loop[True] > 0

@@ -63,7 +63,9 @@ def test_a_name_cannot_leave_its_attribute() -> None:
 
 
 def test_every_tag_in_use_is_known() -> None:
-    sources = [p for room in ("nodes", "graphs", "prompts", "reflective_agents") for p in (ROOT / room).rglob("*.py")]
+    sources = [
+        p for folder in ("nodes", "graphs", "prompts", "reflective_agents") for p in (ROOT / folder).rglob("*.py")
+    ]
     code = "\n".join(path.read_text() for path in [*sources, ROOT / "CONTRIBUTING.md"])
     assert set(re.findall(r"""(?:quoted|around)\(\s*["'](\w+)["']""", code)) <= set(TAGS)
 

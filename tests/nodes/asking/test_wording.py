@@ -19,7 +19,7 @@ ROOMS = ("graphs", "nodes", "reflective_agents/tree_search")
 SOLVE = "Answer like a pirate. {task}{form}{lessons}"
 
 
-async def told(strategy: str, **settings: Any) -> tuple[Any, FakeChatModel]:
+async def ran(strategy: str, **settings: Any) -> tuple[Any, FakeChatModel]:
     def answer(request: Request) -> Reply:
         if request.schema == "Critique":
             return {"critique": "Good.", "score": 0.9, "accept": True}
@@ -33,19 +33,19 @@ async def told(strategy: str, **settings: Any) -> tuple[Any, FakeChatModel]:
 def test_every_prompt_is_looked_up_when_it_is_used() -> None:
     """What is bound when a module is loaded could not be replaced."""
     bound = []
-    for path in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
+    for path in [path for folder in ROOMS for path in (ROOT / folder).rglob("*.py")]:
         tree = ast.parse(path.read_text())
         for statement in tree.body:
             if isinstance(statement, ast.ImportFrom) and str(statement.module).startswith("reflective_agents.prompts."):
                 names = [f"{str(statement.module).rpartition('.')[2]}.{alias.name}" for alias in statement.names]
                 bound += [(path.name, name) for name in names if name in templates()]
             if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                used = [one for one in ast.walk(statement) if isinstance(one, ast.Attribute) and one.attr.isupper()]
-                bound += [(path.name, one.attr) for one in used if ast.unparse(one.value) == "prompts"]
+                used = [node for node in ast.walk(statement) if isinstance(node, ast.Attribute) and node.attr.isupper()]
+                bound += [(path.name, node.attr) for node in used if ast.unparse(node.value) == "prompts"]
     assert bound == []
 
 
-@pytest.mark.parametrize("strategy", [one for one in STRATEGIES if one.name != "town"], ids=name_of)
+@pytest.mark.parametrize("strategy", [strategy for strategy in STRATEGIES if strategy.name != "town"], ids=name_of)
 async def test_each_strategy_speaks_in_the_words_that_it_is_given(strategy: Strategy) -> None:
     """Every chat template with a system message is given a mark: all requests carry one."""
     marked = {}
@@ -68,7 +68,7 @@ async def test_prompts_come_in_many_ways(how: str, tmp_path: Path, monkeypatch: 
     given: Any = {"data": {"chain_of_thought.SOLVE": SOLVE}, "text": text, "folder": str(tmp_path)}.get(how)
     if how == "environment":
         monkeypatch.setenv("REFLECT_PROMPTS", str(tmp_path))
-    _, model = await told("chain_of_thought", **({"prompts": given} if given else {}))
+    _, model = await ran("chain_of_thought", **({"prompts": given} if given else {}))
     assert model.calls[0].messages[0].text.startswith("Answer like a pirate. ")
     assert "Why does reflection help?" in model.calls[0].text
 
@@ -79,7 +79,7 @@ async def test_a_whole_chat_may_be_given() -> None:
         ["placeholder", "{conversation}"],
         ["human", "{lessons}{material}Now: {request}"],
     ]
-    _, model = await told("chain_of_thought", prompts={"chain_of_thought.SOLVE": chat})
+    _, model = await ran("chain_of_thought", prompts={"chain_of_thought.SOLVE": chat})
     assert "Now: " in model.calls[0].messages[-1].text
 
 
@@ -87,13 +87,13 @@ async def test_runs_at_once_do_not_hear_each_others_words() -> None:
     import asyncio
 
     runs = await asyncio.gather(
-        told("chain_of_thought", prompts={"chain_of_thought.SOLVE": SOLVE}), told("chain_of_thought")
+        ran("chain_of_thought", prompts={"chain_of_thought.SOLVE": SOLVE}), ran("chain_of_thought")
     )
     assert ["pirate" in model.calls[0].text for _, model in runs] == [True, False]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "problem"),
     [
         ({"chain_of_thought.SOLV": SOLVE}, r"there is no prompt 'chain_of_thought\.SOLV'; did you mean chain_of_th"),
         ({"chain_of_thought.SOLVE": "Be brief."}, r"chain_of_thought\.SOLVE lacks \{form\}, \{lessons\}, \{task\}"),
@@ -105,9 +105,9 @@ async def test_runs_at_once_do_not_hear_each_others_words() -> None:
         ("nowhere", "the prompts in nowhere cannot be read"),
     ],
 )
-async def test_what_does_not_fit_is_misuse_before_any_call(given: object, said: str) -> None:
-    with pytest.raises(BadPrompt, match=said):
-        await told("chain_of_thought", prompts=given)
+async def test_what_does_not_fit_is_misuse_before_any_call(given: object, problem: str) -> None:
+    with pytest.raises(BadPrompt, match=problem):
+        await ran("chain_of_thought", prompts=given)
 
 
 @pytest.mark.hostile
@@ -143,10 +143,10 @@ def test_prompts_are_bounded(given: Any, bound: str) -> None:
 async def test_on_a_server_words_are_the_callers_and_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "_check", None)
     policy.serve_others()
-    result, _ = await told("chain_of_thought", prompts={"chain_of_thought.SOLVE": SOLVE})
+    result, _ = await ran("chain_of_thought", prompts={"chain_of_thought.SOLVE": SOLVE})
     assert result["answer"]
     with pytest.raises(OperatorOnly, match="prompts"):
-        await told("chain_of_thought", prompts="/etc")
+        await ran("chain_of_thought", prompts="/etc")
 
 
 # Worked examples
@@ -171,8 +171,8 @@ OWN = [
     ],
 )
 async def test_examples_of_ones_own_take_the_place_of_ours(strategy: str, settings: dict[str, Any], shown: str) -> None:
-    _, model = await told(strategy, own_examples=OWN, max_model_calls=2, **settings)
+    _, model = await ran(strategy, own_examples=OWN, max_model_calls=2, **settings)
     assert shown in model.calls[0].text
     assert "A train leaves" not in model.calls[0].text
-    _, model = await told(strategy, own_examples=OWN, examples=False, max_model_calls=2, **settings)
+    _, model = await ran(strategy, own_examples=OWN, examples=False, max_model_calls=2, **settings)
     assert "spider" not in model.calls[0].text

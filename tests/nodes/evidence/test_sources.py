@@ -14,7 +14,7 @@ def results(*pairs: str) -> str:
 
 def shown(text: str) -> list[tuple[int, str]]:
     found: list[dict[str, Any]] = json.loads(text)
-    return [(one["number"], one["content"]) for one in found]
+    return [(source["number"], source["content"]) for source in found]
 
 
 def test_a_page_has_one_number_whatever_passages_of_it_are_found() -> None:

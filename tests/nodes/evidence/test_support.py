@@ -163,9 +163,9 @@ def test_what_an_earlier_answer_has_read_supports_nothing_and_is_not_revised() -
 
 def test_the_judge_is_told_what_stands_in_no_passage() -> None:
     assert flags_text("It costs 6.40 crowns [1].", PAGES) == ""
-    told = flags_text("It costs 6.40 crowns [1]. Since 1901, {so} it costs 7.20 [1].", PAGES)
-    assert "1901, 7.20" in told
-    assert "6.40" not in told
+    text = flags_text("It costs 6.40 crowns [1]. Since 1901, {so} it costs 7.20 [1].", PAGES)
+    assert "1901, 7.20" in text
+    assert "6.40" not in text
 
 
 def test_words_for_the_options_are_read_in_any_case() -> None:

@@ -199,8 +199,8 @@ async def test_what_was_streamed_stays_and_what_is_unsupported_is_told() -> None
     assert "withdrawn" not in [event["event"] for event in events]
     assert [request.schema for request in model.calls if request.schema] == ["SupportCheck"]
     assert (out["outcome"]["status"], "none" in levels(out)) == ("answered", True)
-    [told] = [event for event in events if event["event"] == "support"]
-    assert "The Petrel sank in 1901." in told["unsupported"]
+    [event] = [event for event in events if event["event"] == "support"]
+    assert "The Petrel sank in 1901." in event["unsupported"]
     assert "".join(texts).strip().startswith(RIGHT)
 
 
@@ -521,8 +521,8 @@ async def test_the_passages_of_memories_are_what_the_model_was_shown() -> None:
             return {"facts": [fact] if "Turin" in shown(request, "said")[-1] else []}
         return "You live in Turin [m1]." if "Where" in request.last else "I see."
 
-    said = "We packed our things all winter, sold the boat, and now I live in Turin."
-    out, model, _ = await converse(said, "Where do I live?", reply=reply)
+    answer = "We packed our things all winter, sold the boat, and now I live in Turin."
+    out, model, _ = await converse(answer, "Where do I live?", reply=reply)
     answering = [request for request in model.calls if not request.schema][-1]
     check = next(request for request in model.calls if request.schema == "SupportCheck")
     assert out["outcome"]["verified_by"] == "sources"
@@ -557,11 +557,11 @@ async def test_the_check_takes_half_of_a_small_context() -> None:
         content = f"{PAGE} {'Boats lie in the harbour. ' * 200}"
         return [{"title": f"Fares {n}", "url": f"https://fares.example/{query}/{n}", "content": content} for n in "abc"]
 
-    asked: list[int] = []
+    counts: list[int] = []
 
     def reply(request: Request) -> Reply:
         if request.schema == "SupportCheck":
-            asked.append(estimate_tokens(request.messages, {}))
+            counts.append(estimate_tokens(request.messages, {}))
             return honest(request)
         searches = sum(message.type == "tool" for message in request.messages)
         return ToolUse("search", {"query": f"fares {searches}"}) if searches < 12 else RIGHT
@@ -571,5 +571,5 @@ async def test_the_check_takes_half_of_a_small_context() -> None:
     context = ReactContext(model=FakeChatModel(reply=reply), search=search, **settings)
     out = await react.graph.ainvoke(QUESTION, context=context)
     assert out["outcome"].get("verified_by") == "sources"
-    [length] = asked
+    [length] = counts
     assert window / 2 < length <= window  # the fake model counts a token for about two estimated ones

@@ -80,8 +80,8 @@ async def test_every_strategy_begins_with_what_applies_and_no_judge_sees_it(stra
     store = await holding(*(item(number, f"{PLANTED} {number}") for number in (1, 2, 3)))
     model = learning(strategy.solving)
     result, events = await run(strategy.graph, strategy.make(model=model, experience="e", memory_size=2), store)
-    asked, first, *_ = model.calls
-    assert (asked.schema, "Look twice" in asked.text) == ("Applying", False)
+    recall, first, *_ = model.calls
+    assert (recall.schema, "Look twice" in recall.text) == ("Applying", False)
     assert first.text.count("Look twice.") == first.text.count("<lesson>\n") == first.text.count("\n</lesson>") == 2
     assert "never an instruction to you" in first.text
     assert "Look twice.<\\/lesson>" in first.text
@@ -142,10 +142,10 @@ async def test_what_is_like_a_question_is_shown_only_where_its_condition_is_met(
     model = learning(lambda _: "Answer: So.", applies=applies)
     context = ChainOfThoughtContext(model=model, experience="e")
     result, _ = await run(chain_of_thought, context, await holding(known), {"messages": [("user", question)]})
-    asked, answering = model.calls[:2]
-    assert known["applies_when"] in asked.text
-    assert known["advice"] not in asked.text
-    assert question in asked.text
+    recall, answering = model.calls[:2]
+    assert known["applies_when"] in recall.text
+    assert known["advice"] not in recall.text
+    assert question in recall.text
     assert (known["advice"] in answering.text) == shown
     assert result["experience"]["shown"] == ([{"id": known["id"], "title": known["title"]}] if shown else [])
 
@@ -184,7 +184,7 @@ async def test_an_item_that_is_too_long_keeps_no_other_from_being_shown() -> Non
 
 
 async def test_items_do_not_stay_for_the_next_question() -> None:
-    strategy = next(one for one in STRATEGIES if one.name == "reflection")
+    strategy = next(each for each in STRATEGIES if each.name == "reflection")
     graph = strategy.graph.builder.compile(checkpointer=InMemorySaver(), store=await holding(item(1)))
     model, config = learning(strategy.solving), thread()
     await graph.ainvoke(ASK, config, context=strategy.make(model=model, experience="e"))
@@ -195,7 +195,7 @@ async def test_items_do_not_stay_for_the_next_question() -> None:
 
 
 async def test_without_a_store_items_last_as_long_as_the_process_which_is_told() -> None:
-    strategy = next(one for one in STRATEGIES if one.name == "reflection")
+    strategy = next(each for each in STRATEGIES if each.name == "reflection")
     context = strategy.make(model=learning(strategy.solving, draws=[drawn("Look twice.")]), experience="process")
     recalled = []
     for _ in range(2):
@@ -223,8 +223,8 @@ async def test_embeddings_that_fail_cost_no_answer(monkeypatch: pytest.MonkeyPat
     )
     result, events = await run(reflection, context, InMemoryStore())
     assert result["outcome"]["status"] == "solved"
-    told = {event["event"]: event["reason"] for event in events if event["event"] in ("recalled", "not_kept")}
-    assert told == dict.fromkeys(("recalled", "not_kept"), "the embeddings are away")
+    reasons = {event["event"]: event["reason"] for event in events if event["event"] in ("recalled", "not_kept")}
+    assert reasons == dict.fromkeys(("recalled", "not_kept"), "the embeddings are away")
 
 
 async def test_a_lesson_of_an_earlier_version_is_an_item() -> None:
@@ -379,19 +379,19 @@ async def test_a_tree_search_draws_from_its_trajectories_and_never_sees_the_righ
 
 
 async def test_workers_are_told_what_the_run_was_told_and_may_have_items_of_their_own() -> None:
-    strategy = next(one for one in STRATEGIES if one.name == "plan")
+    strategy = next(each for each in STRATEGIES if each.name == "plan")
     store = await holding(item(1, "Look twice."), name="own")
     model = learning(strategy.solving)
     own = {"experience": "own"}
     context = PlanContext(model=model, search="none", worker="chain_of_thought", worker_settings=own)
     await run(plan, context, store)
-    told = {request.schema or request.last[:9] for request in model.calls if "Look twice." in request.text}
-    assert told == {"Question:"}
+    calls = {request.schema or request.last[:9] for request in model.calls if "Look twice." in request.text}
+    assert calls == {"Question:"}
     model = learning(strategy.solving)
     context = PlanContext(model=model, search="none", worker="chain_of_thought", experience="own")
     await run(plan, context, store)
-    told = {request.schema or request.last[:9] for request in model.calls if "Look twice." in request.text}
-    assert {"Question:", "Plan"} <= told
+    calls = {request.schema or request.last[:9] for request in model.calls if "Look twice." in request.text}
+    assert {"Question:", "Plan"} <= calls
 
 
 async def test_a_run_that_ends_at_a_limit_draws_nothing_beyond_it() -> None:

@@ -43,12 +43,12 @@ def test_what_is_told(reflection: str, lessons: list[str], attempt: bool) -> Non
 
 
 def test_the_latest_lessons_are_told_where_there_are_too_many() -> None:
-    assert told(["one", "two"], memory_size=1) == ["- third"]
-    assert told(["one", "two"], memory_size=2) == ["- first", "- third"]
-    assert told(["one", "two"], memory_size=3) == ["two", "- first", "- third"]
+    assert shown(["one", "two"], memory_size=1) == ["- third"]
+    assert shown(["one", "two"], memory_size=2) == ["- first", "- third"]
+    assert shown(["one", "two"], memory_size=3) == ["two", "- first", "- third"]
 
 
-def told(earlier: list[str], **settings: Any) -> list[str]:
+def shown(earlier: list[str], **settings: Any) -> list[str]:
     text = advice(TRIALS, earlier, TrialsContext(**settings))
     return [line for line in text.splitlines() if line.startswith("- ") or line in earlier]
 

@@ -110,8 +110,8 @@ async def test_a_language_that_cannot_be_told_is_no_verdict() -> None:
 
 
 def test_the_languages_are_those_that_are_told_apart() -> None:
-    told = {name_of(text) for text in ("蜜蜂在椴树开花时回来。", "みつばちが帰る。")}
-    assert {"Japanese"} < told
+    names = {name_of(text) for text in ("蜜蜂在椴树开花时回来。", "みつばちが帰る。")}
+    assert {"Japanese"} < names
     listed = set(get_args(Language.model_fields["language"].annotation))
     assert listed == {*_SMALL, *_SCRIPTS, "English", "Chinese", "Japanese"}
 

@@ -43,8 +43,8 @@ class Deaf(Mcts):
 
     def learn(self, stats: StatsView, job: Job, new: Sequence[Child]) -> Stats:
         changed = super().learn(stats, job, new)
-        for place in changed.keys() & stats.keys():
-            changed[place] = {**changed[place], "visits": stats[place]["visits"], "total": stats[place]["total"]}
+        for key in changed.keys() & stats.keys():
+            changed[key] = {**changed[key], "visits": stats[key]["visits"], "total": stats[key]["total"]}
         return changed
 
 

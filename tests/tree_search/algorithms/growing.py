@@ -23,25 +23,25 @@ def node(node_id: str, score: float | None = 0.5, **changes: Any) -> TreeNode:
     return {**made, **changes}  # type: ignore[typeddict-item]
 
 
-def told(seed: int, job: Job, depth: int) -> list[Child]:
+def children_of(seed: int, job: Job, depth: int) -> list[Child]:
     """What comes of a job: fewer children than asked for, some without a score, some that end there."""
     if not job["node"]:
         return [Child(node(ROOT, None, kind="root"), True)]
     made = []
-    for place in range(job["first"], job["first"] + job["width"]):
-        node_id = f"{job['node']}.{place}"
+    for number in range(job["first"], job["first"] + job["width"]):
+        node_id = f"{job['node']}.{number}"
         chance = random.Random(f"{seed} {node_id}")
         if chance.random() < 0.9:
             score = None if chance.random() < 0.1 else chance.random()
             made.append((score, depth_of(node_id) < depth and chance.random() < 0.9))
-    ids = (f"{job['node']}.{job['first'] + place}" for place in range(len(made)))
+    ids = (f"{job['node']}.{job['first'] + number}" for number in range(len(made)))
     return [Child(node(node_id, score), expandable) for node_id, (score, expandable) in zip(ids, made, strict=True)]
 
 
 def judged_later(seed: int, job: Job, depth: int) -> list[Child]:
     """The same children where they are graded by jobs of their own; a grade may fail."""
     if job["kind"] != "judge":
-        children = told(seed, {**job, "kind": "expand"}, depth)
+        children = children_of(seed, {**job, "kind": "expand"}, depth)
         return [Child({**child.node, "score": None}, child.expandable) for child in children]
     chances = [(node_id, random.Random(f"grade {seed} {node_id}")) for node_id in job["nodes"]]
     return [
@@ -57,7 +57,7 @@ Comes = Callable[[int, Job, int], list[Child]]
 class Search:
     """A search that is carried out: its tree, its statistics, the jobs in flight, and all that were ever told."""
 
-    def __init__(self, algorithm: Algorithm, seed: int = 0, depth: int = 5, comes: Comes = told) -> None:
+    def __init__(self, algorithm: Algorithm, seed: int = 0, depth: int = 5, comes: Comes = children_of) -> None:
         self.algorithm, self.seed, self.depth, self.comes = algorithm, seed, depth, comes
         self.chance = random.Random(f"moves {seed}")  # the same moves again could give up the same job for ever
         self.tree: Tree = {}
@@ -90,8 +90,8 @@ class Search:
 
     def run(self, jobs: int, slots: int = 1) -> list[str | None]:
         """Carry out up to so many jobs, `room` at once, and return their places."""
-        while len(self.done) <= jobs and (asked := self.ask(slots)):
-            for job in asked:
+        while len(self.done) <= jobs and (sent := self.ask(slots)):
+            for job in sent:
                 self.tell(job)
         return [job["node"] for job, _ in self.done[1:]]
 

@@ -32,14 +32,14 @@ def _solves(algorithm: Algorithm, make: Callable[[random.Random], World], run: i
     world = make(random.Random(run))
     stats: Stats = tell(algorithm, {}, START, [Child(node(ROOT, None, kind="root"), True)])
     for _ in range(jobs):
-        asked, sent = ask(algorithm, stats)
-        if not asked:
+        chosen, sent = ask(algorithm, stats)
+        if not chosen:
             return False
         stats.update(sent)
-        children = world.carry_out(asked[0])
+        children = world.carry_out(chosen[0])
         if any(child.node["solved"] for child in children):
             return True
-        stats.update(tell(algorithm, stats, asked[0], children))
+        stats.update(tell(algorithm, stats, chosen[0], children))
     return False
 
 
@@ -74,13 +74,13 @@ class Lock:
 
     def drawn(self, job: Job) -> list[TreeNode]:
         samples: dict[tuple[bool, int], int] = {}
-        for place in range(job["width"]):
+        for index in range(job["width"]):
             right = self.right[str(job["node"])] and self.luck.random() < self.p
-            kind = (right, place if self.kinds is None else self.luck.randrange(self.kinds))
+            kind = (right, index if self.kinds is None else self.luck.randrange(self.kinds))
             samples[kind] = samples.get(kind, 0) + 1
         steps = []
-        for place, ((right, _), count) in enumerate(samples.items()):
-            step = node(f"{job['node']}.{place}", None, samples=count)
+        for index, ((right, _), count) in enumerate(samples.items()):
+            step = node(f"{job['node']}.{index}", None, samples=count)
             self.right[step["id"]] = right
             steps.append(step)
         return steps
@@ -100,7 +100,7 @@ class JudgedLater(Lock):
 
     def carry_out(self, job: Job) -> list[Child]:
         if job["kind"] == "judge":
-            return [self.child(node(place)) for place in job["nodes"]]
+            return [self.child(node(key)) for key in job["nodes"]]
         return [Child(step, True) for step in self.drawn(job)]
 
 
@@ -108,10 +108,10 @@ class Planned(Lock):
     """The same where a step is visited after it was thought of: only then it is known whether it ends."""
 
     def carry_out(self, job: Job) -> list[Child]:
-        place = str(job["node"])
-        own = [] if place == ROOT else [self.child(node(place))]
+        key = str(job["node"])
+        own = [] if key == ROOT else [self.child(node(key))]
         if own and not own[0].expandable:
-            return [Child({**own[0].node, "reward": float(self.right[place])}, False)]
+            return [Child({**own[0].node, "reward": float(self.right[key])}, False)]
         return [*own, *(Child({**step, "terms": {"r0": self.seen(step)}}, True) for step in self.drawn(job))]
 
 
@@ -143,11 +143,11 @@ class Arms:
         self.warm = 0.5 if warm else 0.0
 
     def carry_out(self, job: Job) -> list[Child]:
-        return [self._child(f"{job['node']}.{place}") for place in range(job["width"])]
+        return [self._child(f"{job['node']}.{number}") for number in range(job["width"])]
 
-    def _child(self, place: str) -> Child:
-        if depth_of(place) < 3:
-            return Child(node(place, 0.25 if self.warm else 0.0), True)
-        worth = self.warm if place.startswith(self.solution[:3] + ".") else 0.0
-        solved = place == self.solution
-        return Child(node(place, 1.0 if solved else worth, solved=solved), False)
+    def _child(self, key: str) -> Child:
+        if depth_of(key) < 3:
+            return Child(node(key, 0.25 if self.warm else 0.0), True)
+        worth = self.warm if key.startswith(self.solution[:3] + ".") else 0.0
+        solved = key == self.solution
+        return Child(node(key, 1.0 if solved else worth, solved=solved), False)

@@ -44,16 +44,16 @@ def recomputed(search: Search) -> Stats:
     """Every figure by its definition, from the nodes and the jobs that were told."""
     scores = {key: found["score"] for key, found in search.tree.items() if found["score"] is not None}
     stats: Stats = {}
-    for place in search.tree:
-        below = [key for key in scores if place in upwards(key) and key != place]
-        seen = [scores[key] for key in ([place] if place in scores else []) + below]
+    for node_id in search.tree:
+        below = [key for key in scores if node_id in upwards(key) and key != node_id]
+        seen = [scores[key] for key in ([node_id] if node_id in scores else []) + below]
         ways = {
-            WIDER: amounts([scores[key] for key in below if depth_of(key) == depth_of(place) + 1]),
-            DEEPER: amounts([scores[key] for key in below if depth_of(key) > depth_of(place) + 1]),
+            WIDER: amounts([scores[key] for key in below if depth_of(key) == depth_of(node_id) + 1]),
+            DEEPER: amounts([scores[key] for key in below if depth_of(key) > depth_of(node_id) + 1]),
         }
-        stats[place] = NodeStats(visits=len(seen), total=sum(seen), children=0, closed=False)
+        stats[node_id] = NodeStats(visits=len(seen), total=sum(seen), children=0, closed=False)
         if arms := {way: brought for way, brought in ways.items() if brought[0]}:
-            stats[place]["own"] = {"arms": arms}
+            stats[node_id]["own"] = {"arms": arms}
     brought: dict[str, list[float]] = {}
     for job, children in search.done[1:]:
         of_job = [child.node["score"] for child in children if child.node["score"] is not None]
@@ -92,12 +92,12 @@ def test_only_what_may_be_expanded_is_and_a_node_is_never_used_up(algorithm: AbM
 def told_by_hand(jobs: Sequence[tuple[str, str, float | None]], algorithm: AbMcts) -> Stats:
     """Statistics after these jobs: where, which child came of it, and its score; None for no child."""
     stats = tell(algorithm, {}, START, [Child(node(ROOT, None, kind="root"), True)])
-    for place, made, score in jobs:
-        first = stats[place]["children"]
-        job = Job(node=place, kind="expand", first=first, width=1, arm=algorithm.arms[0])
-        sent: NodeStats = {**stats[place], "flight": [first]}
+    for key, made, score in jobs:
+        first = stats[key]["children"]
+        job = Job(node=key, kind="expand", first=first, width=1, arm=algorithm.arms[0])
+        sent: NodeStats = {**stats[key], "flight": [first]}
         children = [] if score is None else [Child(node(made, score), True)]
-        stats = merge_stats(stats, [{place: sent}, tell(algorithm, {**stats, place: sent}, job, children)])
+        stats = merge_stats(stats, [{key: sent}, tell(algorithm, {**stats, key: sent}, job, children)])
     return stats
 
 
@@ -155,11 +155,11 @@ def test_telling_twice_does_no_harm_and_nothing_stays_in_flight(algorithm: AbMct
 def test_what_is_withdrawn_leaves_nothing_behind(algorithm: AbMcts, seed: int, jobs: int, slots: int) -> None:
     search = run(Search(algorithm, seed), jobs)
     before = search.stats
-    asked = search.ask(slots)
-    for job in asked:
+    sent = search.ask(slots)
+    for job in sent:
         search.withdraw(job)
     assert settled(search.stats) == settled(before)
-    for job in asked:
+    for job in sent:
         assert withdraw(search.stats, job) == {}
         assert tell(algorithm, search.stats, job, [Child(node(f"{job['node']}.{job['first']}"), True)]) == {}
 
@@ -168,12 +168,12 @@ def test_what_is_withdrawn_leaves_nothing_behind(algorithm: AbMcts, seed: int, j
 @given(ALGORITHMS, SEEDS, st.integers(1, 30), st.integers(0, 20))
 def test_jobs_asked_for_at_once_make_different_children(algorithm: AbMcts, seed: int, slots: int, jobs: int) -> None:
     search = run(Search(algorithm, seed), jobs)
-    asked = search.ask(slots)
-    made = [f"{job['node']}.{job['first']}" for job in asked]
+    sent = search.ask(slots)
+    made = [f"{job['node']}.{job['first']}" for job in sent]
     assert len(set(made)) == len(made) == slots, "going wider is always possible"
     assert not set(made) & set(search.tree)
-    assert {job["arm"] for job in asked} <= set(algorithm.arms)
-    assert {job["width"] for job in asked} == {1}
+    assert {job["arm"] for job in sent} <= set(algorithm.arms)
+    assert {job["width"] for job in sent} == {1}
 
 
 @sometimes
@@ -199,8 +199,8 @@ def drawn(stats: Stats, algorithm: AbMcts, times: int = 4000) -> list[Job]:
     return [job for job in jobs if job]
 
 
-def share(jobs: Sequence[Job], place: str) -> float:
-    return sum(job["node"] == place for job in jobs) / len(jobs)
+def share(jobs: Sequence[Job], key: str) -> float:
+    return sum(job["node"] == key for job in jobs) / len(jobs)
 
 
 @pytest.mark.parametrize(("score", "wider"), [(0.0, 0.5 - 2 / math.pi**2), (0.5, 0.5), (1.0, 0.5 + 2 / math.pi**2)])
@@ -222,8 +222,8 @@ def test_a_strong_prior_makes_the_draws_careful() -> None:
 def test_more_models_make_no_difference_to_where_the_search_goes(seed: int, jobs: int) -> None:
     """Each of them as a way of its own would outnumber going deeper."""
     search = run(Search(AbMcts(("a",)), seed), jobs)
-    one, many = (drawn(search.stats, AbMcts(arms), 30) for arms in (("a",), tuple("abcdefgh")))
-    assert [job["node"] for job in one] == [job["node"] for job in many]
+    single, many = (drawn(search.stats, AbMcts(arms), 30) for arms in (("a",), tuple("abcdefgh")))
+    assert [job["node"] for job in single] == [job["node"] for job in many]
 
 
 # Where the search goes
@@ -286,8 +286,8 @@ def test_the_better_model_is_asked_more_often() -> None:
         search = world(0, 0, models={"weak": 0.3, "strong": 0.7, "poor": 0.2})
         search.seed, search.algorithm = seed, AbMcts(("weak", "strong", "poor"), seed=f"{seed}")
         search.run(60)
-        asked = Counter(job["arm"] for job, _ in search.done[1:])
-        better.append(asked["strong"] > asked["weak"] + asked["poor"])
+        arms = Counter(job["arm"] for job, _ in search.done[1:])
+        better.append(arms["strong"] > arms["weak"] + arms["poor"])
     assert majority(sum(better))
 
 

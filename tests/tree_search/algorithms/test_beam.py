@@ -10,7 +10,7 @@ from reflective_agents.state.tree import Stats, TreeNode, merge_stats
 from reflective_agents.tree_search.algorithms.beam import Beam
 from reflective_agents.tree_search.base import START, Child, Job, ask, is_pruned, leaf, tell, with_extra
 from reflective_agents.tree_search.tree_paths import ROOT
-from tests.tree_search.algorithms.growing import Comes, Search, judged_later, node, told
+from tests.tree_search.algorithms.growing import Comes, Search, children_of, judged_later, node
 
 SEEDS = st.integers(0, 10**6)
 DEPTH = 4
@@ -21,7 +21,7 @@ def world(beam: Beam) -> Comes:
     """What comes of jobs: children with their grades, or without where they are compared; some in the same state."""
 
     def comes(seed: int, job: Job, depth: int) -> list[Child]:
-        children = (judged_later if beam.compares else told)(seed, job, depth)
+        children = (judged_later if beam.compares else children_of)(seed, job, depth)
         return [child._replace(key=_state(seed, child.node["id"])) for child in children]
 
     return comes
@@ -100,7 +100,7 @@ def test_pruned_nodes_are_closed_and_never_expanded(beam: Beam, seed: int) -> No
     for node_id, stat in search.stats.items():
         assert not is_pruned(stat) or (stat["closed"] and node_id not in expanded(search))
         assert "key" not in stat
-    widths = [sum(place.count(".") == level for place in map(str, expanded(search))) for level in range(5)]
+    widths = [sum(key.count(".") == level for key in map(str, expanded(search))) for level in range(5)]
     assert max(widths) <= beam.beam
 
 
@@ -133,7 +133,7 @@ def _full(seed: int, job: Job, depth: int) -> list[Child]:
     """As many children as are asked for."""
     if not job["node"]:
         return [Child(node(ROOT, None, kind="root"), True)]
-    ids = job.get("nodes", [f"{job['node']}.{place}" for place in range(job["width"])])
+    ids = job.get("nodes", [f"{job['node']}.{number}" for number in range(job["width"])])
     return [Child(node(node_id, 0.5 if job["kind"] == "judge" else None), True) for node_id in ids]
 
 

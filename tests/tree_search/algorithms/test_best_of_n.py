@@ -34,8 +34,8 @@ def few_steps(seed: int, job: Job, depth: int) -> list[Child]:
         node(f"{job['node']}.{i}", round_score(chance.random()) if ends else None, action=step)
         for i, step in enumerate(steps)
     ]
-    counted = [{**one, "samples": drawn.count(step)} for one, step in zip(made, steps, strict=True)]
-    return [Child(one, not ends) for one in counted]  # type: ignore[arg-type]
+    counted = [{**child, "samples": drawn.count(step)} for child, step in zip(made, steps, strict=True)]
+    return [Child(child, not ends) for child in counted]  # type: ignore[arg-type]
 
 
 def searching(size: int, seed: int, depth: int = 4) -> Search:
@@ -67,8 +67,8 @@ def test_what_is_asked_for_is_as_wide_as_the_trajectories_that_have_come_there(s
     search = searching(size, seed)
     search.interleave(60)
     for job, _ in search.done[1:]:
-        place = str(job["node"])
-        assert job["width"] == (size if place == ROOT else search.tree[place]["samples"])
+        key = str(job["node"])
+        assert job["width"] == (size if key == ROOT else search.tree[key]["samples"])
 
 
 @sometimes
@@ -76,8 +76,8 @@ def test_what_is_asked_for_is_as_wide_as_the_trajectories_that_have_come_there(s
 def test_each_answer_is_seen_by_all_nodes_above_it(size: int, seed: int) -> None:
     search = searching(size, seed)
     search.interleave(60)
-    for place, stat in search.stats.items():
-        below = [one["score"] for key, one in search.tree.items() if place in upwards(key)]
+    for node_id, stat in search.stats.items():
+        below = [node["score"] for key, node in search.tree.items() if node_id in upwards(key)]
         scores = [score for score in below if score is not None]
         assert (stat["visits"], stat["total"]) == (len(scores), sum(scores))
 
@@ -109,14 +109,14 @@ def test_jobs_in_flight_are_at_different_ends(size: int, seed: int, slots: int) 
     search.run(3)
     places = [job["node"] for job in search.ask(slots)]
     assert len(set(places)) == len(places) <= slots
-    assert not any(search.stats[str(place)]["children"] for place in places)
+    assert not any(search.stats[str(key)]["children"] for key in places)
 
 
 def test_a_trajectory_comes_to_its_end_before_the_next_one_is_taken_up() -> None:
     def apart(seed: int, job: Job, depth: int) -> list[Child]:
         width = 1 if not job["node"] else job["width"]
         places = [ROOT] if not job["node"] else [f"{job['node']}.{i}" for i in range(width)]
-        return [Child(node(place, None, kind="root"), depth_of(place) < 3) for place in places]
+        return [Child(node(key, None, kind="root"), depth_of(key) < 3) for key in places]
 
     search = Search(BestOfN(2), comes=apart)
     assert search.run(10) == ["0", "0.0", "0.0.0", "0.1", "0.1.0"]
@@ -138,20 +138,20 @@ def success(size: int, right: Fraction, depth: int) -> Fraction:
     algorithm = BestOfN(size)
 
     def outcomes(job: Job) -> list[tuple[Fraction, list[Child]]]:
-        place, width = str(job["node"]), job["width"]
+        key, width = str(job["node"]), job["width"]
         found = []
         for rights in range(width + 1):
             chance = math.comb(width, rights) * right**rights * (1 - right) ** (width - rights)
             counts = [("right", rights), ("wrong", width - rights)]
             made = [
-                Child(node(f"{place}.{i}", None, kind="action", action=step, samples=count), _goes_on(place, step))
+                Child(node(f"{key}.{i}", None, kind="action", action=step, samples=count), _goes_on(key, step))
                 for i, (step, count) in enumerate((step, count) for step, count in counts if count)
             ]
             found.append((chance, made))
         return found
 
-    def _goes_on(place: str, step: str) -> bool:
-        return step == "right" and depth_of(place) + 1 < depth
+    def _goes_on(key: str, step: str) -> bool:
+        return step == "right" and depth_of(key) + 1 < depth
 
     def chance_of(stats: Stats) -> Fraction:
         jobs, sent = ask(algorithm, stats)
@@ -159,7 +159,7 @@ def success(size: int, right: Fraction, depth: int) -> Fraction:
             return Fraction(0)
         total, seen = Fraction(0), merge_stats(stats, [sent])
         for chance, made in outcomes(jobs[0]):
-            ended = any(one.node["action"] == "right" and depth_of(one.node["id"]) == depth for one in made)
+            ended = any(child.node["action"] == "right" and depth_of(child.node["id"]) == depth for child in made)
             then = merge_stats(seen, [tell(algorithm, seen, jobs[0], made)])
             total += chance * (1 if ended else chance_of(then))
         return total
@@ -183,7 +183,7 @@ def test_a_measured_share_of_successes_is_the_expected_one() -> None:
         return any(_all_first(search, key) for key in search.tree if depth_of(key) == 2)
 
     def _all_first(search: Search, key: str) -> bool:
-        return [search.tree[place].get("action") for place in upwards(key)][:-1] == [0, 0]  # type: ignore[comparison-overlap]
+        return [search.tree[node_id].get("action") for node_id in upwards(key)][:-1] == [0, 0]  # type: ignore[comparison-overlap]
 
     measured = sum(succeeds(seed) for seed in range(600)) / 600
     expected = 1 - (8 / 9) ** 4
@@ -193,6 +193,6 @@ def test_a_measured_share_of_successes_is_the_expected_one() -> None:
 def test_the_same_answer_twice_is_two_trajectories() -> None:
     search = searching(5, 1, depth=1)
     search.run(1)
-    drawn: Sequence[int] = [one["samples"] for one in search.tree.values() if "samples" in one]
+    drawn: Sequence[int] = [node["samples"] for node in search.tree.values() if "samples" in node]
     assert len(drawn) < 5
     assert sum(drawn) == finished(search) == 5

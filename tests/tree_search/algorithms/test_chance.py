@@ -115,7 +115,7 @@ def test_the_chance_of_any_of_several_draws_is_that_of_all_draws_counted_out(n: 
         for option in {option for option, _ in drawn if option is not None}:
             fails *= 1 - chances[option]
         failed += fails
-    assert chance.any_of([float(one) for one in chances], float(p), n) == pytest.approx(float(1 - failed))
+    assert chance.any_of([float(each) for each in chances], float(p), n) == pytest.approx(float(1 - failed))
 
 
 def test_the_chances_agree_with_each_other_where_they_are_the_same() -> None:

@@ -19,8 +19,8 @@ def plain(dfs: DepthFirst, seed: int, depth: int = DEPTH) -> list[str]:
     """The nodes in the order of their visits, by the recursive program of the paper."""
     visited: list[str] = []
 
-    def visit(place: str) -> None:
-        for child in judged_later(seed, Job(node=place, kind="expand", first=0, width=dfs.width), depth):
+    def visit(key: str) -> None:
+        for child in judged_later(seed, Job(node=key, kind="expand", first=0, width=dfs.width), depth):
             if dfs.max_states is not None and len(scores) >= dfs.max_states:
                 return
             node_id = child.node["id"]

@@ -20,14 +20,14 @@ GOOD = {"0.0": 0.1, "0.1": 0.9, "0.2": 0.2, "0.3": 0.8}
 def worth(seed: int, job: Job, depth: int) -> list[Child]:
     if not job["node"]:
         return [Child(node(ROOT, None, kind="root"), True)]
-    ids = [f"{job['node']}.{job['first'] + place}" for place in range(job["width"])]
-    return [Child(node(one, GOOD[one[:3]]), depth_of(one) < depth) for one in ids]
+    ids = [f"{job['node']}.{job['first'] + number}" for number in range(job["width"])]
+    return [Child(node(key, GOOD[key[:3]]), depth_of(key) < depth) for key in ids]
 
 
 def rollouts(algorithm: Gumbel, number: int, depth: int = 12) -> Counter[str]:
     """How many rollouts went through each child of the root, after the one that made them."""
     places = Search(algorithm, depth=depth, comes=worth).run(number + 1)
-    return Counter(place[:3] for place in places[1:] if place)
+    return Counter(key[:3] for key in places[1:] if key)
 
 
 def test_all_compete_in_the_first_round_and_the_better_half_in_the_next() -> None:
@@ -57,8 +57,8 @@ def sampled(seed: int, job: Job, depth: int) -> list[Child]:
     if not job["node"]:
         return [Child(node(ROOT, None, kind="root"), True)]
     often = 1000 if job["node"] == ROOT else 3
-    counts = [often if place == 2 else 1 for place in range(job["width"])]
-    return [Child(node(f"{job['node']}.{place}", samples=count), True) for place, count in enumerate(counts)]
+    counts = [often if number == 2 else 1 for number in range(job["width"])]
+    return [Child(node(f"{job['node']}.{number}", samples=count), True) for number, count in enumerate(counts)]
 
 
 def test_the_child_of_the_root_that_most_samples_came_to_is_considered_first() -> None:
@@ -70,7 +70,7 @@ def test_the_child_of_the_root_that_most_samples_came_to_is_considered_first() -
 def test_below_the_root_visits_follow_the_policy() -> None:
     """The policy of four children is 1, 1, 3 and 1 parts of 6, and each has its share of the rollouts."""
     places = Search(Gumbel(width=4, considered=1, rollouts=32), comes=sampled).run(26)
-    assert Counter(place[:5] for place in places if place and place.startswith("0.2.")) == {
+    assert Counter(key[:5] for key in places if key and key.startswith("0.2.")) == {
         "0.2.0": 4,
         "0.2.1": 4,
         "0.2.2": 12,
@@ -84,7 +84,7 @@ def test_below_the_root_a_better_value_outweighs_samples() -> None:
         return [Child({**first.node, "score": 0.9}, True), *others]
 
     places = Search(Gumbel(width=4, considered=1, rollouts=32), comes=comes).run(12)
-    assert all(place.startswith("0.0.0") for place in places[2:] if place)
+    assert all(key.startswith("0.0.0") for key in places[2:] if key)
 
 
 def test_draws_are_of_the_seed_and_follow_the_gumbel_distribution() -> None:

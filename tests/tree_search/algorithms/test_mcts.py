@@ -156,9 +156,9 @@ def test_rollouts_are_counted_where_they_begin_and_end_the_search_at_their_limit
 def test_visits_and_totals_are_those_of_the_tree(seed: int, weight: float) -> None:
     search = Search(Mcts(3, weight), seed)
     search.interleave(40)
-    for place, stat in search.stats.items():
+    for key, stat in search.stats.items():
         scores = [
-            kept["score"] for kept in search.tree.values() if place in upwards(kept["id"]) and kept["score"] is not None
+            kept["score"] for kept in search.tree.values() if key in upwards(kept["id"]) and kept["score"] is not None
         ]
         assert (stat["visits"], stat["total"]) == (len(scores), sum(scores))
         assert 0 <= value(stat) <= 1
@@ -184,12 +184,12 @@ def test_each_simulated_rollout_passes_up_exactly_one_reward(seed: int, weight: 
         if not job["node"] or (best and best.expandable):
             continue
         ends += 1
-        for place in upwards(job["node"]):
-            visits[place] += 1
-            totals[place] += Fraction((best.node["score"] or 0) if best else value(before[job["node"]]))  # type: ignore[assignment]
-    assert {place: stat["visits"] for place, stat in search.stats.items()} == {p: visits[p] for p in search.tree}
-    for place, stat in search.stats.items():
-        assert stat["total"] == pytest.approx(float(totals[place]), abs=1e-12)
+        for node_id in upwards(job["node"]):
+            visits[node_id] += 1
+            totals[node_id] += Fraction((best.node["score"] or 0) if best else value(before[job["node"]]))  # type: ignore[assignment]
+    assert {node_id: stat["visits"] for node_id, stat in search.stats.items()} == {p: visits[p] for p in search.tree}
+    for node_id, stat in search.stats.items():
+        assert stat["total"] == pytest.approx(float(totals[node_id]), abs=1e-12)
     assert ends + len(get_extra(search.stats[ROOT], "rollouts", [])) <= get_extra(search.stats[ROOT], "begun", 0)
 
 
@@ -225,7 +225,7 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(seed: int, w
     search = Search(Mcts(3, weight), seed)
     search.run(12)
     stats = search.stats
-    way = [place for job in search.ask() for place in upwards(str(job["node"]))]
+    way = [key for job in search.ask() for key in upwards(str(job["node"]))]
     for taken, parent in itertools.pairwise(way):
         bounds = {
             kid: value(stats[kid]) + weight * math.sqrt(math.log(stats[parent]["visits"]) / stats[kid]["visits"])
@@ -238,9 +238,9 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(seed: int, w
 @sometimes
 @given(SEEDS, WEIGHTS, st.booleans())
 def test_the_same_results_give_the_same_tree(seed: int, weight: float, simulate: bool) -> None:
-    one, other = (Search(Mcts(3, weight, simulate), seed) for _ in range(2))
-    assert one.run(20) == other.run(20)
-    assert one.stats == other.stats
+    first, other = (Search(Mcts(3, weight, simulate), seed) for _ in range(2))
+    assert first.run(20) == other.run(20)
+    assert first.stats == other.stats
 
 
 class Counted(Mapping[str, NodeStats]):

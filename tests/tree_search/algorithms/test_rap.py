@@ -40,18 +40,18 @@ def visited(node_id: str, score: float, expandable: bool = True, key: str = "", 
 
 def visit(seed: int, job: Job, depth: int) -> list[Child]:
     """What comes of a visit: some fail, some end the path, and some of these with the environment's reward."""
-    place = job["node"]
-    if not place:
+    node_id = job["node"]
+    if not node_id:
         return [Child(node(ROOT, None, kind="root"), True)]
-    chance = random.Random(f"{seed} {place}")
-    if place != ROOT and chance.random() < 0.1:
+    chance = random.Random(f"{seed} {node_id}")
+    if node_id != ROOT and chance.random() < 0.1:
         return []
-    ends = place != ROOT and (depth_of(place) >= depth or chance.random() < 0.2)
+    ends = node_id != ROOT and (depth_of(node_id) >= depth or chance.random() < 0.2)
     given = {"reward": chance.choice([0.0, 0.5, 1.0])} if ends and chance.random() < 0.5 else {}
-    key = chance.choice([place, "0.0"]) if ends and not given else ""
-    own = [] if place == ROOT else [visited(place, given.get("reward", chance.random()), not ends, key, **given)]
+    key = chance.choice([node_id, "0.0"]) if ends and not given else ""
+    own = [] if node_id == ROOT else [visited(node_id, given.get("reward", chance.random()), not ends, key, **given)]
     priors = [chance.choice([None, *(chance.random() for _ in range(9))]) for _ in range(chance.randint(0, 3))]
-    return own if ends else own + [proposed(f"{place}.{i}", prior) for i, prior in enumerate(priors)]
+    return own if ends else own + [proposed(f"{node_id}.{i}", prior) for i, prior in enumerate(priors)]
 
 
 def planned(algorithm: Rap, seed: int, depth: int = 5) -> Search:
@@ -62,12 +62,12 @@ def expected(search: Search) -> tuple[dict[str, list[Fraction]], dict[str, list[
     """What was passed up to each place, and the votes for each answer, worked out from all that was told."""
     passed: dict[str, list[Fraction]] = defaultdict(list)
     votes: dict[str, list[Fraction]] = defaultdict(list)
-    for job, told in search.done[1:]:
-        place = str(job["node"])
-        own = next((child for child in told if child.node["id"] == place), None)
-        if any(child.expandable for child in told if child is not own):
+    for job, grown in search.done[1:]:
+        key = str(job["node"])
+        own = next((child for child in grown if child.node["id"] == key), None)
+        if any(child.expandable for child in grown if child is not own):
             continue
-        way = [search.tree[step] for step in upwards(place)][::-1]
+        way = [search.tree[step] for step in upwards(key)][::-1]
         rewards = [(step["id"], Fraction(step["score"])) for step in way if step["score"] is not None]
         for above in [ROOT, *(step for step, _ in rewards)] if rewards else []:
             below = [reward for step, reward in rewards if above in upwards(step)]
@@ -78,11 +78,11 @@ def expected(search: Search) -> tuple[dict[str, list[Fraction]], dict[str, list[
     return passed, votes
 
 
-def play(stats: Stats, algorithm: Rap, *told: Child) -> tuple[str | None, Stats]:
+def play(stats: Stats, algorithm: Rap, *grown: Child) -> tuple[str | None, Stats]:
     """Ask for a job, tell what came of it, and say where it was."""
     (job,), changes = ask(algorithm, stats)
     stats = merge_stats(stats, [changes])
-    return job["node"], merge_stats(stats, [tell(algorithm, stats, job, told)])
+    return job["node"], merge_stats(stats, [tell(algorithm, stats, job, grown)])
 
 
 @both
@@ -93,17 +93,17 @@ def test_two_rollouts_by_hand(aggregate: Literal["mean", "max"]) -> None:
     stats = tell(algorithm, {}, START, [Child(node(ROOT, None, kind="root"), True)])
     first, stats = play(stats, algorithm, proposed("0.0", 0.875), proposed("0.1", 0.8))
     second, stats = play(stats, algorithm, visited("0.0", 0.5), proposed("0.0.0", 0.5), proposed("0.0.1", 0.5))
-    assert [stats[place]["visits"] for place in (ROOT, "0.0")] == [0, 0], "nothing is passed up before the end"
+    assert [stats[key]["visits"] for key in (ROOT, "0.0")] == [0, 0], "nothing is passed up before the end"
     third, stats = play(stats, algorithm, visited("0.0.0", 1.0), proposed("0.0.0.0", 0.1))
     fourth, stats = play(stats, algorithm, visited("0.0.0.0", 0.75, False, "0.0.0.0"))
     assert [first, second, third, fourth] == ["0", "0.0", "0.0.0", "0.0.0.0"]
     passed = {"0.0.0.0": 0.75, "0.0.0": 0.875, "0.0": 0.75, "0": 0.75}
-    assert {place: algorithm.q_value(stats[place]) for place in passed} == passed
+    assert {key: algorithm.q_value(stats[key]) for key in passed} == passed
     fifth, stats = play(stats, algorithm, visited("0.1", 0.25, False, "0.1"))
     assert fifth == "0.1"
     assert stats[ROOT]["visits"] == 2
     assert algorithm.q_value(stats[ROOT]) == (0.5 if aggregate == "mean" else 0.75)
-    assert [stats[place]["own"]["votes"] for place in (ROOT, "0.0.0.0", "0.1")] == [[2, 1.0], [1, 0.75], [1, 0.25]]
+    assert [stats[key]["own"]["votes"] for key in (ROOT, "0.0.0.0", "0.1")] == [[2, 1.0], [1, 0.75], [1, 0.25]]
     assert stats[ROOT]["own"]["lead"] == "0.0.0.0"
     assert "rollouts" not in stats[ROOT]["own"]
 
@@ -114,7 +114,7 @@ def test_the_reward_of_the_environment_takes_the_place_of_all_others_on_its_path
     _, stats = play(stats, algorithm, proposed("0.0", 0.9), proposed("0.1", 0.1))
     _, stats = play(stats, algorithm, visited("0.0", 1.0), proposed("0.0.0", 0.9), proposed("0.0.1", 0.9))
     _, stats = play(stats, algorithm, visited("0.0.0", 0.0, False, reward=0.0))
-    assert [algorithm.q_value(stats[place]) for place in ("0.0.0", "0.0", ROOT)] == [0.0, 0.0, 0.0]
+    assert [algorithm.q_value(stats[key]) for key in ("0.0.0", "0.0", ROOT)] == [0.0, 0.0, 0.0]
     assert algorithm.q_value(stats["0.0.1"]) == 0.9, "a step that was not visited is worth its prior"
 
 
@@ -146,9 +146,9 @@ def test_paths_that_agree_end_the_search(paths: list[tuple[str, float]], outcome
     stats = tell(algorithm, {}, START, [Child(node(ROOT, None, kind="root"), True)])
     _, stats = play(stats, algorithm, *(proposed(f"0.{i}", 0.9 - i / 10) for i in range(4)))
     first: dict[str, str] = {}
-    for place, (answer, reward) in enumerate(paths):
+    for number, (answer, reward) in enumerate(paths):
         assert algorithm.ended(stats) is None
-        end = visited(f"0.{place}", reward, False, first.setdefault(answer, f"0.{place}"))
+        end = visited(f"0.{number}", reward, False, first.setdefault(answer, f"0.{number}"))
         _, stats = play(stats, algorithm, end)
     assert algorithm.ended(stats) == (("answered", outcome) if outcome else None)
     assert (algorithm.choose(stats) is None) == (outcome is not None)
@@ -171,21 +171,23 @@ def test_what_is_passed_up_is_that_of_the_tree(algorithm: Rap, seed: int) -> Non
     search.interleave(60)
     passed, votes = expected(search)
     assert set(search.stats) == set(search.tree)
-    for place, stat in search.stats.items():
-        assert stat["visits"] == len(passed[place])
-        if passed[place]:
-            assert stat["total"] == pytest.approx(float(sum(passed[place])), abs=1e-7)
-            worth = max(passed[place]) if algorithm.aggregate == "max" else sum(passed[place]) / len(passed[place])
+    for node_id, stat in search.stats.items():
+        assert stat["visits"] == len(passed[node_id])
+        if passed[node_id]:
+            assert stat["total"] == pytest.approx(float(sum(passed[node_id])), abs=1e-7)
+            worth = (
+                max(passed[node_id]) if algorithm.aggregate == "max" else sum(passed[node_id]) / len(passed[node_id])
+            )
             assert algorithm.q_value(stat) == pytest.approx(float(worth), abs=1e-7)
-    told = {
+    counted = {
         key: voted
         for key, stat in search.stats.items()
         if (voted := get_extra(stat, "votes", NO_VOTES)) and key != ROOT
     }
-    assert told == {key: [len(each), pytest.approx(float(sum(each)), abs=1e-7)] for key, each in votes.items()}
-    if told:
-        assert search.stats[ROOT]["own"]["votes"] == [sum(each[i] for each in told.values()) for i in (0, 1)]
-        assert search.stats[ROOT]["own"]["lead"] == min(told, key=lambda key: (-told[key][1], key))
+    assert counted == {key: [len(each), pytest.approx(float(sum(each)), abs=1e-7)] for key, each in votes.items()}
+    if counted:
+        assert search.stats[ROOT]["own"]["votes"] == [sum(each[i] for each in counted.values()) for i in (0, 1)]
+        assert search.stats[ROOT]["own"]["lead"] == min(counted, key=lambda key: (-counted[key][1], key))
 
 
 @every_algorithm
@@ -195,10 +197,10 @@ def test_rollouts_go_down_the_highest_priors_to_the_end_of_the_path(algorithm: R
     search = planned(algorithm, seed, depth=4)
     search.run(30)
     following: str | None = None
-    for job, told in search.done[1:]:
+    for job, grown in search.done[1:]:
         assert job["kind"] == ("simulate" if following else "expand")
         assert following in (None, job["node"])
-        kids = [child for child in told if child.node["id"] not in (job["node"], ROOT) and child.expandable]
+        kids = [child for child in grown if child.node["id"] not in (job["node"], ROOT) and child.expandable]
         best = max(kids, key=lambda child: child.node["terms"]["r0"], default=None)
         following = best.node["id"] if best else None
     begun = [job for job, _ in search.done[1:] if job["kind"] == "expand"]
@@ -217,7 +219,7 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
         search.run(len(search.done))
     passed, _ = expected(search)
     stats = search.stats
-    way = [place for job in search.ask() for place in upwards(str(job["node"]))]
+    way = [key for job in search.ask() for key in upwards(str(job["node"]))]
     for taken, parent in itertools.pairwise(way):
         bounds: dict[str, float] = {}
         for kid in children(stats, parent):
@@ -234,8 +236,8 @@ def test_each_step_down_is_to_the_open_child_with_the_highest_bound(
 def test_jobs_asked_for_at_once_are_at_different_places(algorithm: Rap, seed: int, slots: int, jobs: int) -> None:
     search = planned(algorithm, seed)
     search.run(jobs)
-    asked = search.ask(slots)
-    assert len({job["node"] for job in asked}) == len(asked)
+    sent = search.ask(slots)
+    assert len({job["node"] for job in sent}) == len(sent)
 
 
 @every_algorithm
@@ -278,15 +280,15 @@ def test_nothing_that_is_given_is_changed(algorithm: Rap, seed: int) -> None:
 def test_a_branch_is_closed_when_nothing_below_it_can_be_visited(algorithm: Rap, seed: int) -> None:
     search = planned(algorithm, seed, depth=3)
     search.interleave(60)
-    told = {str(job["node"]): kids for job, kids in search.done}
+    grown = {str(job["node"]): kids for job, kids in search.done}
 
-    def closed(place: str) -> bool:
+    def closed(key: str) -> bool:
         """The definition, read from what was told alone."""
-        if place in told:
-            return all(closed(child.node["id"]) for child in told[place] if child.node["id"] != place)
-        return place != ROOT and "terms" not in search.tree[place]
+        if key in grown:
+            return all(closed(child.node["id"]) for child in grown[key] if child.node["id"] != key)
+        return key != ROOT and "terms" not in search.tree[key]
 
-    assert {place: stat["closed"] for place, stat in search.stats.items()} == {p: closed(p) for p in search.tree}
+    assert {key: stat["closed"] for key, stat in search.stats.items()} == {p: closed(p) for p in search.tree}
 
 
 def test_what_a_step_looks_at_depends_on_the_depth_and_not_on_the_size_of_the_tree() -> None:
@@ -296,15 +298,15 @@ def test_what_a_step_looks_at_depends_on_the_depth_and_not_on_the_size_of_the_tr
         while len(stats) < nodes:
             (job,), changes = ask(algorithm, stats)
             stats.update(changes)
-            place = str(job["node"])
-            own = [] if place == ROOT else [visited(place, 0.5, depth_of(place) < 8)]
-            kids = [proposed(f"{place}.{i}", 0.5) for i in range(5)] if depth_of(place) < 8 else []
+            key = str(job["node"])
+            own = [] if key == ROOT else [visited(key, 0.5, depth_of(key) < 8)]
+            kids = [proposed(f"{key}.{i}", 0.5) for i in range(5)] if depth_of(key) < 8 else []
             stats.update(tell(algorithm, stats, job, own + kids))
         view = Counted(stats)
         (job,), changes = ask(algorithm, view)
         stats.update(changes)
-        told = [visited(str(job["node"]), 0.5, False)]
-        tell(algorithm, view, job, told)
+        grown = [visited(str(job["node"]), 0.5, False)]
+        tell(algorithm, view, job, grown)
         assert view.looks <= 40 * 9
 
 
