@@ -220,12 +220,14 @@ async def test_one_run_at_a_time_on_a_thread(servers: list[Server]) -> None:
 async def test_one_of_two_resumes_is_refused(servers: list[Server]) -> None:
     client, thread = servers[0].client(), str(uuid4())
     human: dict[str, Any] = {"critic": "human"}
-    run = await client.runs.create(thread, "reflection", input=asking("Why?"), context=human, if_not_exists="create")
+    run = await client.runs.create(
+        thread, "reflection", input=asking("Why so slow?"), context=human, if_not_exists="create"
+    )
     await ended(servers[0], [(thread, run["run_id"])])
 
     async def resume(server: Server) -> int:
         try:
-            await server.client().runs.create(thread, "reflection", command={"resume": "accept"}, context=human)
+            await server.client().runs.create(thread, "reflection", command={"resume": "Say more."}, context=human)
         except APIStatusError as refused:
             return refused.status_code
         return 200

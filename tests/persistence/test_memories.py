@@ -61,6 +61,7 @@ async def test_a_killed_process_loses_and_doubles_nothing(database: str) -> None
         assert len([item for item in stored if item.namespace[2] in ("text", "index")]) == 2 * len(texts)
 
 
+@pytest.mark.matrix
 async def test_a_memory_survives_a_restart_and_can_be_forgotten_whole(database: str) -> None:
     async with open_store(database) as store:
         stream = await MemoryStream.open(store, OWNER)

@@ -104,6 +104,7 @@ def test_lessons_are_recalled(reflect: Reflect) -> None:
     assert "recalled: lessons=" in output.err
 
 
+@pytest.mark.thorough
 def test_an_evaluation_that_was_broken_off_goes_on(reflect: Reflect, home: Path) -> None:
     [results] = home.glob("evals/*/results.jsonl")
     before = results.read_bytes()

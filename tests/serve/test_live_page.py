@@ -19,10 +19,8 @@ from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE
 from reflective_agents.serve import live
 from reflective_agents.serve.refusals import Refused
 from reflective_agents.serve.runs import Begin, Part, Result
-from tests.viewer.conftest import browser, chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-__all__ = ["browser", "chromium"]
 ADDRESS = "http://localhost"
 QUESTION = "Why is reflection useful in AI?"
 

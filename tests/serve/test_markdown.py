@@ -7,11 +7,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from tests.viewer.conftest import browser, chromium
 from tests.viewer.test_page import MARKUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-__all__ = ["browser", "chromium"]
 PACKAGE = Path(__file__).parents[2] / "reflective_agents"
 SCRIPTS = ("viewer/assets/elements.js", "serve/page/markdown.js")
 LINK = 'target="_blank" rel="noopener noreferrer"'

@@ -44,7 +44,7 @@ async def test_twenty_runs_are_in_flight_together(client: LangGraphClient, opena
 @pytest.mark.thorough
 @pytest.mark.hostile
 @pytest.mark.timeout(300)
-async def test_of_eighty_runs_none_is_lost(client: LangGraphClient) -> None:
+async def test_of_two_hundred_runs_none_is_lost(client: LangGraphClient) -> None:
     at_once = asyncio.Semaphore(50)
 
     async def begin(number: int) -> tuple[str, str]:
@@ -60,10 +60,10 @@ async def test_of_eighty_runs_none_is_lost(client: LangGraphClient) -> None:
         async with at_once:
             return await client.runs.join(thread, run)
 
-    begun = await asyncio.gather(*map(begin, range(80)))
+    begun = await asyncio.gather(*map(begin, range(200)))
     results = await asyncio.gather(*(end(*ids) for ids in begun))
     assert [result["messages"][0]["content"] for result in results] == [
-        f"Number {number}: what is LATS?" for number in range(80)
+        f"Number {number}: what is LATS?" for number in range(200)
     ]
     assert all(result["answer"] for result in results)
 
