@@ -53,15 +53,13 @@ def forking(folder: Path, *anew: str) -> Iterator[RunModule]:
         def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
             request = [[module, *arguments], {**os.environ, "PYTHONPATH": str(folder)}, [*map(str, files)]]
             print(json.dumps(request), file=process.stdin, flush=True)
-            try:
-                code = int(process.stdout.readline())
-            except BaseException:  # the test takes too long: what it has started has to end with it
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+            code = int(process.stdout.readline())
             return subprocess.CompletedProcess([module, *arguments], code, *(file.read_text() for file in files))
 
-        yield run
-        process.stdin.close()
+        try:
+            yield run
+        finally:  # also the fork of a test that takes too long
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
