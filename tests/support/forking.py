@@ -46,14 +46,15 @@ def forking(folder: Path, *anew: str) -> Iterator[RunModule]:
             start_new_session=True,
         ) as process,
     ):
-        assert process.stdin
-        assert process.stdout
+        requests, codes = process.stdin, process.stdout
+        assert requests
+        assert codes
         files = [Path(name, stream) for stream in ("stdout", "stderr")]
 
         def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
             request = [[module, *arguments], {**os.environ, "PYTHONPATH": str(folder)}, [*map(str, files)]]
-            print(json.dumps(request), file=process.stdin, flush=True)
-            code = int(process.stdout.readline())
+            print(json.dumps(request), file=requests, flush=True)
+            code = int(codes.readline())
             return subprocess.CompletedProcess([module, *arguments], code, *(file.read_text() for file in files))
 
         try:
