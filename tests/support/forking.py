@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -54,12 +54,15 @@ def forking(folder: Path, *anew: str) -> Iterator[RunModule]:
         def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
             request = [[module, *arguments], {**os.environ, "PYTHONPATH": str(folder)}, [*map(str, files)]]
             print(json.dumps(request), file=requests, flush=True)
-            code = int(codes.readline())
+            with ExitStack() as broken_off:  # by a test that takes too long: what it has started must not go on
+                broken_off.callback(os.killpg, process.pid, signal.SIGKILL)
+                code = int(codes.readline())
+                broken_off.pop_all()
             return subprocess.CompletedProcess([module, *arguments], code, *(file.read_text() for file in files))
 
         try:
             yield run
-        finally:  # also the fork of a test that takes too long
+        finally:
             os.killpg(process.pid, signal.SIGKILL)
 
 
