@@ -141,7 +141,10 @@ DEFECTS = {
         "tests/evals/test_scorers.py",
     ),
     "pages: a node shows its total for its mean": Defect(
-        PACKAGE + "viewer/figures.py", 'stats["total"] / stats["visits"]', 'stats["total"]', "tests/viewer"
+        PACKAGE + "viewer/figures.py",
+        'stats["total"] / stats["visits"]',
+        'stats["total"]',
+        "tests/viewer/test_picture.py",
     ),
     "log: as much as for debugging": Defect(
         PACKAGE + "telemetry/log.py",
@@ -159,7 +162,7 @@ DEFECTS = {
         "state/outcome.py",
         "return verdict and score > 0 and score >= least",
         "return verdict and score >= least",
-        "tests/state",
+        "tests/state/test_outcome.py",
     ),
     "ReAct: one action too many": Defect(
         "graphs/react.py",
@@ -183,7 +186,7 @@ DEFECTS = {
         "nodes/asking/transcript.py",
         "if not message.additional_kwargs.get(LESSONS)]",
         "if True]",
-        "tests/nodes/remembering",
+        "tests/nodes/remembering/test_experience.py",
     ),
     "trials: a mode that shows the last attempt does not": Defect(
         "nodes/remembering/lessons.py",
@@ -198,7 +201,10 @@ DEFECTS = {
         "tests/cli/test_output.py",
     ),
     "offline: a follow-up question is read alone": Defect(
-        PACKAGE + "offline/reading.py", "len(terms(question)) < 3", "len(terms(question)) < 0", "tests/offline"
+        PACKAGE + "offline/reading.py",
+        "len(terms(question)) < 3",
+        "len(terms(question)) < 0",
+        "tests/offline/test_model.py",
     ),
 }
 

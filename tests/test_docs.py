@@ -38,8 +38,8 @@ def test_every_python_example_runs_and_prints_what_stands_below_it(
     monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")
     monkeypatch.chdir(tmp_path)
     exec(compile(example, "example", "exec"), {"__name__": "example"})
-    told = capsys.readouterr().out
-    assert not printed or told == printed
+    output = capsys.readouterr().out
+    assert not printed or output == printed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -115,13 +115,13 @@ def test_an_environment_is_made_once_and_again_if_that_failed(monkeypatch: Any, 
 
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda _: tmp_path)
     monkeypatch.setattr(subprocess, "run", run)
-    place = environments.folder("treequest")
-    place.mkdir(parents=True)
+    target = environments.folder("treequest")
+    target.mkdir(parents=True)
 
     faults.append(subprocess.CalledProcessError(1, "uv", stderr="no network"))
     with pytest.raises(subprocess.CalledProcessError):
         environments.prepare("treequest")
-    assert environments.prepare("treequest") == place / "bin" / "python"
+    assert environments.prepare("treequest") == target / "bin" / "python"
     assert [command[0] for command in commands] == ["venv", "pip", "venv", "pip"]
     environments.prepare("treequest")
     assert len(commands) == 4
@@ -142,15 +142,15 @@ def test_what_cannot_be_installed_or_run_does_not_keep_the_others_from_being_mea
     monkeypatch.setattr(measure, "prepare", prepare)
     monkeypatch.setattr(measure, "measure", measured)
     monkeypatch.setattr(measure, "serving", lambda: nullcontext(object()))
-    told: list[tuple[str, int]] = []
-    comparison = measure.measure_peers(ENTRIES, lambda *what: told.append(what))
+    reports: list[tuple[str, int]] = []
+    comparison = measure.measure_peers(ENTRIES, lambda *what: reports.append(what))
 
     left = [entry for entry in ENTRIES if entry.peer != "ag2" and entry.driver != "opti_llm"]
     assert [measured.entry for measured in comparison.figures] == left
     assert comparison.left_out.pop("ag2") == "not installed: error: no network"
     assert set(comparison.left_out.values()) == {"ImportError: no torch"}
     assert len(comparison.left_out) == 2
-    assert [done for what, done in told if what.startswith("preparing")] == sorted({done for _, done in told})
+    assert [done for what, done in reports if what.startswith("preparing")] == sorted({done for _, done in reports})
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ def test_each_search_is_answered_in_its_own_form(prompt: str, schema: str | None
 
 def test_no_two_candidates_are_the_same() -> None:
     request = Request((HumanMessage("Answer"),), n=2)
-    asked = [request, replace(request, index=1), replace(request, seed=1)]
-    assert len({str(reply(one)) for one in asked}) == 3
+    requests = [request, replace(request, index=1), replace(request, seed=1)]
+    assert len({str(reply(one)) for one in requests}) == 3
 
 
 def test_each_tenth_request_fails_however_often_it_is_sent() -> None:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @dataclass
-class Told:
+class Ended:
     """What came of a command."""
 
     code: int
@@ -29,7 +29,7 @@ class Told:
     err: str
 
 
-Reflect = Callable[..., Told]
+Reflect = Callable[..., Ended]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,10 +60,10 @@ def interruptible() -> Iterator[None]:
 def reflect(capsys: pytest.CaptureFixture[str]) -> Reflect:
     """Return the command, called in this process."""
 
-    def call(*args: str) -> Told:
+    def call(*args: str) -> Ended:
         code = main(list(args))
         captured = capsys.readouterr()
-        return Told(code, captured.out, captured.err)
+        return Ended(code, captured.out, captured.err)
 
     return call
 

@@ -41,10 +41,10 @@ def test_a_locked_file_is_told_soon(reflect: Reflect, home: Path, monkeypatch: p
     monkeypatch.setattr(database, "LOCKED_SECONDS", 0.1)
     holder = sqlite3.connect(home / "threads.sqlite")
     holder.execute("BEGIN EXCLUSIVE")
-    told = reflect(*RUN)
+    ended = reflect(*RUN)
     holder.close()
-    assert told.code == 2
-    assert told.err.endswith("threads.sqlite cannot be used (database is locked): wait for the process that uses it\n")
+    assert ended.code == 2
+    assert ended.err.endswith("threads.sqlite cannot be used (database is locked): wait for the process that uses it\n")
 
 
 async def test_those_who_come_first_at_once_get_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,10 +24,10 @@ def test_an_unknown_variable_is_told(
 ) -> None:
     monkeypatch.setenv(name, "3")
     load_env()
-    told = capsys.readouterr().err
-    assert told.startswith(f"warning: nothing reads {name}")
-    assert hint in told
-    assert told.count("\n") == 1
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"warning: nothing reads {name}")
+    assert hint in warning
+    assert warning.count("\n") == 1
 
 
 def test_a_typo_in_the_file_is_told_and_other_programs_variables_are_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,9 +52,9 @@ def test_every_variable_that_the_code_reads_is_known() -> None:
 
 
 def test_bare_command_prints_the_help_and_the_version_is_told(reflect: Any) -> None:
-    told = reflect()
-    assert (told.code, told.err) == (0, "")
-    assert "strategies" in told.out
+    warning = reflect()
+    assert (warning.code, warning.err) == (0, "")
+    assert "strategies" in warning.out
     version = reflect("--version")
     assert version.code == 0
     assert re.fullmatch(r"reflect \d+\.\d+\.\d+\n", version.out)

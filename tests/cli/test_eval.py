@@ -43,9 +43,9 @@ def test_every_strategy_is_evaluated(
     reflect: Any, questions: str, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REFLECT_EMBEDDINGS", "lexical")  # three days of a town would take half a minute else
-    told = reflect("eval", strategy, questions, "--limit", "3", "--json")
-    summary = json.loads(told.out)
-    assert told.code == 0
+    ended = reflect("eval", strategy, questions, "--limit", "3", "--json")
+    summary = json.loads(ended.out)
+    assert ended.code == 0
     assert (summary["strategy"], summary["finished"], summary["measured"], summary["errors"]) == (strategy, 3, 1, {})
     assert summary["settings"]["model"] == "offline"
     assert summary["cost"]["model_calls"]["total"] >= 3
@@ -53,17 +53,17 @@ def test_every_strategy_is_evaluated(
 
 
 def test_table_on_stdout_and_progress_on_stderr(reflect: Any, questions: str) -> None:
-    told = reflect("eval", "reflection", questions, *QUICK)
-    rows = dict(line.split("\t") for line in told.out.splitlines())
-    assert (told.code, rows["figure"], rows["tasks"]) == (0, "value", "12 of 12")
+    ended = reflect("eval", "reflection", questions, *QUICK)
+    rows = dict(line.split("\t") for line in ended.out.splitlines())
+    assert (ended.code, rows["figure"], rows["tasks"]) == (0, "value", "12 of 12")
     assert rows["accuracy"].startswith("0.0% (0 of 10; 95 % interval 0.0% to 27.8%)")
-    lines = told.err.splitlines()
+    lines = ended.err.splitlines()
     assert lines[0].startswith("model: offline extractive model")
     assert lines[1] == f"reflection on 12 tasks of questions (plain), in {the_run()}"
     assert lines[2].startswith("1/12 tasks")
     assert lines[2].endswith(" left")
     assert lines[13].startswith("12/12 tasks, 0.0% correct, ")
-    assert "\x1b" not in told.out + told.err
+    assert "\x1b" not in ended.out + ended.err
 
 
 def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None:
@@ -78,8 +78,8 @@ def test_second_time_nothing_is_left_to_do(reflect: Any, questions: str) -> None
 @pytest.mark.thorough
 def test_results_are_exported_as_a_data_frame(reflect: Any, questions: str) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
-    told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "3", "--export", "one.parquet", *QUICK)
-    assert (told.code, "export: one.parquet" in told.err) == (0, True)
+    ended = reflect("eval", "reflection", questions, "--out", "run", "--limit", "3", "--export", "one.parquet", *QUICK)
+    assert (ended.code, "export: one.parquet" in ended.err) == (0, True)
     assert pq.read_table("one.parquet")["id"].to_pylist() == [row["id"] for row in results("run")]
     assert reflect("eval", "chain_of_thought", questions, "--out", "other", "--limit", "3").code == 0
     assert reflect("compare", "run", "other", "--export", "all.parquet").code == 0
@@ -95,10 +95,10 @@ def test_environment_of_the_data_set_is_that_of_the_strategy(reflect: Any) -> No
 
 def test_missing_articles_are_told(reflect: Any) -> None:
     Path("claims.jsonl").write_text('{"id": 1, "claim": "It is so.", "label": "REFUTES"}\n')
-    told = reflect("eval", "react", "claims.jsonl")
-    assert (told.code, "note: the tasks bring no articles" in told.err) == (0, True)
-    told = reflect("eval", "chain_of_thought", "claims.jsonl")
-    assert (told.code, "note: " in told.err) == (0, False)
+    ended = reflect("eval", "react", "claims.jsonl")
+    assert (ended.code, "note: the tasks bring no articles" in ended.err) == (0, True)
+    ended = reflect("eval", "chain_of_thought", "claims.jsonl")
+    assert (ended.code, "note: " in ended.err) == (0, False)
 
 
 def test_crashes_are_told_with_the_way_to_run_them_again(
@@ -110,11 +110,11 @@ def test_crashes_are_told_with_the_way_to_run_them_again(
     command = ("eval", "reflection", questions, "--limit", "3", "--out", "run")
     with monkeypatch.context() as patch:
         patch.setattr("reflective_agents.nodes.checks.choose_model", crash)
-        told = reflect(*command)
-    assert told.code == 1
-    assert "crashed with OSError\t3" in told.out
+        ended = reflect(*command)
+    assert ended.code == 1
+    assert "crashed with OSError\t3" in ended.out
     assert (
-        told.err.splitlines()[-1]
+        ended.err.splitlines()[-1]
         == f"run the tasks again that crashed or failed: reflect {' '.join(command)} --retry-failed"
     )
     again = reflect(*command, "--retry-failed")
@@ -153,8 +153,8 @@ def test_kill_9_loses_at_most_what_was_under_way(
     before = (Path("run") / "results.jsonl").read_bytes()
     whole = before[: before.rfind(b"\n") + 1]
     assert whole.count(b"\n") >= 3
-    told = reflect(*command, "--json")
-    assert (told.code, json.loads(told.out)["finished"]) == (0, 8)
+    ended = reflect(*command, "--json")
+    assert (ended.code, json.loads(ended.out)["finished"]) == (0, 8)
     after = (Path("run") / "results.jsonl").read_bytes()
     assert after.startswith(whole)
     assert sorted(result["id"] for result in results("run")) == sorted(map(str, range(1, 9)))
@@ -173,15 +173,15 @@ def test_interrupted_evaluation_goes_on(
     by: signal.Signals,
 ) -> None:
     process = start("eval", "reflection", questions, *QUICK, *slow_model, "--limit", "4", "--concurrency", "1")
-    said = killed_after(process, 1, by)
+    errors = killed_after(process, 1, by)
     assert process.returncode == 130
-    line = said.splitlines()[-1]
+    line = errors.splitlines()[-1]
     done = len(results(the_run()))
     assert done < 4
     assert line.startswith(f"interrupted with {done} of 4 results; go on with: reflect eval reflection questions.csv ")
     command = shlex.split(line.partition("go on with: reflect ")[2])
-    told = reflect(*command, "--json")
-    assert (told.code, json.loads(told.out)["finished"]) == (0, 4)
+    ended = reflect(*command, "--json")
+    assert (ended.code, json.loads(ended.out)["finished"]) == (0, 4)
     assert len(results(the_run())) == 4
 
 
@@ -214,24 +214,24 @@ MISUSE = {
 
 @pytest.mark.parametrize(("args", "line"), MISUSE.values(), ids=MISUSE)
 def test_misuse(reflect: Any, questions: str, args: list[str], line: str) -> None:
-    told = reflect(*args)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert told.err.startswith("reflect: ")
-    assert line in told.err
+    ended = reflect(*args)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("reflect: ")
+    assert line in ended.err
     assert not Path(os.environ["REFLECT_HOME"]).exists()
 
 
 def test_folder_of_another_run(reflect: Any, questions: str) -> None:
     assert reflect("eval", "reflection", questions, "--out", "run", "--limit", "1").code == 0
-    told = reflect("eval", "reflection", questions, "--out", "run", "--limit", "1", *QUICK)
-    assert (told.code, told.out) == (2, "")
-    assert "run holds another run (max_rounds: 3 there, 1 now): choose another --out" in told.err
+    ended = reflect("eval", "reflection", questions, "--out", "run", "--limit", "1", *QUICK)
+    assert (ended.code, ended.out) == (2, "")
+    assert "run holds another run (max_rounds: 3 there, 1 now): choose another --out" in ended.err
 
 
 def test_page_that_cannot_be_written(reflect: Any, questions: str) -> None:
-    told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "nowhere/page.html")
-    assert (told.code, told.out) == (2, "")
-    assert "--html: there is no folder nowhere" in told.err.splitlines()[-1]
+    ended = reflect("eval", "reflection", questions, "--limit", "1", "--html", "nowhere/page.html")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--html: there is no folder nowhere" in ended.err.splitlines()[-1]
 
 
 def test_figures_are_printed_whatever_becomes_of_the_page(
@@ -241,17 +241,17 @@ def test_figures_are_printed_whatever_becomes_of_the_page(
         raise Misuse("--html: page.html cannot be written (No space left on device)")
 
     monkeypatch.setattr("reflective_agents.cli.eval.write", full)
-    told = reflect("eval", "reflection", questions, "--limit", "1", "--html", "page.html", *QUICK)
-    assert told.code == 2
-    assert "model calls" in told.out
+    ended = reflect("eval", "reflection", questions, "--limit", "1", "--html", "page.html", *QUICK)
+    assert ended.code == 2
+    assert "model calls" in ended.out
 
 
 def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> None:
     reflect("eval", "reflection", questions, *QUICK, "--limit", "4", "--out", "short")
     reflect("eval", "reflection", questions, "--limit", "5")
-    told = reflect("compare", "short", the_run().name)
-    header, first, second = (line.split("\t") for line in told.out.splitlines())
-    assert told.code == 0
+    ended = reflect("compare", "short", the_run().name)
+    header, first, second = (line.split("\t") for line in ended.out.splitlines())
+    assert ended.code == 0
     rows = [dict(zip(header, row, strict=True)) for row in (first, second)]
     assert [row["run"] for row in rows] == ["short", the_run().name]
     assert [row["max_rounds"] for row in rows] == ["1", "3"]
@@ -260,7 +260,7 @@ def test_runs_are_compared_by_folder_or_name(reflect: Any, questions: str) -> No
     assert rows[1]["calls - first"].startswith("+")
     assert rows[1]["tokens - first"].startswith("+")
     assert "[" in rows[1]["seconds - first"]
-    assert told.err.startswith("over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals")
+    assert ended.err.startswith("over the 2 tasks that all runs have measured; 1 others are left out. 95 % intervals")
     as_json = json.loads(reflect("compare", "short", the_run().name, "--json").out)
     assert (as_json["shared"], as_json["runs"][1]["versus_first"]["wins"]) == (2, 0)
     assert "-0.0" not in reflect("compare", the_run().name, "short").out, "zero has no sign of its own"
@@ -270,9 +270,9 @@ def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, quest
     for rounds in ("1", "2"):
         reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", f"runs/{rounds}")
     Path("figures/table.csv").mkdir(parents=True)  # where a file has to be
-    told = reflect("compare", "runs/1", "runs/2", "--html", "page.html", "--figures", "figures")
-    assert (told.code, told.err.splitlines()[-1][:20]) == (2, "reflect: --figures: ")
-    assert told.out.startswith("run\t")
+    ended = reflect("compare", "runs/1", "runs/2", "--html", "page.html", "--figures", "figures")
+    assert (ended.code, ended.err.splitlines()[-1][:20]) == (2, "reflect: --figures: ")
+    assert ended.out.startswith("run\t")
     assert Path("page.html").exists()
 
 
@@ -280,8 +280,8 @@ def test_what_can_be_written_is_though_something_else_cannot(reflect: Any, quest
 def test_a_run_that_lies_elsewhere_has_a_name(reflect: Any, questions: str) -> None:
     for folder, rounds in (("a/run", "1"), ("b/run", "2")):
         reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "4", "--out", folder)
-    told = reflect("compare", "reflection-questions", "--json")
-    assert {run["run"] for run in json.loads(told.out)["runs"]} == {"a/run", "b/run"}
+    ended = reflect("compare", "reflection-questions", "--json")
+    assert {run["run"] for run in json.loads(ended.out)["runs"]} == {"a/run", "b/run"}
 
 
 def test_a_run_elsewhere_needs_no_data_folder(
@@ -299,8 +299,8 @@ def test_figures_to_publish(reflect: Any, questions: str) -> None:
     run = ("eval", "reflection", questions, "--limit", "4", "--scorer", "mine.py:right")
     for rounds in ("1", "3"):
         reflect(*run, "--max-rounds", rounds, "--out", rounds)
-    told = reflect("compare", "1", "3", "--figures", "figures")
-    assert told.code == 0, told.err
+    ended = reflect("compare", "1", "3", "--figures", "figures")
+    assert ended.code == 0, ended.err
     written = {file.name for file in Path("figures").iterdir()}
     assert written >= {"table.csv", "table.svg", "table.png", "curve-seconds.csv", "curve-seconds.svg"}
     caption, *rows = Path("figures/table.csv").read_text().splitlines()
@@ -332,21 +332,21 @@ def test_figures_of_a_run_that_solves_nothing(tmp_path: Path) -> None:
 def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) -> None:
     Path("mine.py").write_text("def long(answer, task):\n    return len(answer) > 0\n")
     run = ("eval", "reflection", questions, *QUICK, "--limit", "3")
-    told = reflect(*run, "--scorer", "mine.py:long", "--json")
-    assert json.loads(told.out)["scores"] == {"score": 1.0}
-    told = reflect("eval", "--rescore", str(the_run()), "--scorer", "includes")
-    assert (told.code, "correct if\t" in told.out, "mean includes\t" in told.out) == (0, True, True)
-    told = reflect(*run, "--scorer", "nonsense")
-    assert (told.code, "choose em, includes, number, choice, judge" in told.err) == (2, True)
+    ended = reflect(*run, "--scorer", "mine.py:long", "--json")
+    assert json.loads(ended.out)["scores"] == {"score": 1.0}
+    ended = reflect("eval", "--rescore", str(the_run()), "--scorer", "includes")
+    assert (ended.code, "correct if\t" in ended.out, "mean includes\t" in ended.out) == (0, True, True)
+    ended = reflect(*run, "--scorer", "nonsense")
+    assert (ended.code, "choose em, includes, number, choice, judge" in ended.err) == (2, True)
 
 
 @pytest.mark.thorough
 def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions: str) -> None:
     for rounds in ("1", "2", "3"):
         assert reflect("eval", "reflection", questions, "--max-rounds", rounds, "--limit", "3").code == 0
-    told = reflect("compare", "reflection-", "--html", "page.html")
-    assert (told.code, len(told.out.splitlines())) == (0, 4), told.err
-    assert "page: page.html" in told.err
+    ended = reflect("compare", "reflection-", "--html", "page.html")
+    assert (ended.code, len(ended.out.splitlines())) == (0, 4), ended.err
+    assert "page: page.html" in ended.err
     html = Path("page.html").read_text("utf-8")
     shown = json.loads(html.partition('id="results">')[2].partition("</script>")[0])
     assert len(shown["runs"]) == 3
@@ -380,9 +380,9 @@ def test_a_budget_of_money_needs_the_price_of_every_model(
     with OpenAIServer(lambda request: "Because.").threaded() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         options = [word for option in models.items() for word in option]
-        told = reflect("eval", "lats", questions, *options, "--prices", prices, "--max-total-cost", "1")
-    assert (told.code, server.requests) == (2, [])
-    assert "unpriced costs" in told.err
+        ended = reflect("eval", "lats", questions, *options, "--prices", prices, "--max-total-cost", "1")
+    assert (ended.code, server.requests) == (2, [])
+    assert "unpriced costs" in ended.err
 
 
 @pytest.mark.wire
@@ -399,5 +399,5 @@ def test_calls_of_unknown_price_are_reported(reflect: Any, questions: str, monke
 
 def test_a_run_is_not_compared_with_itself(reflect: Any, questions: str) -> None:
     reflect("eval", "chain_of_thought", questions, "--limit", "3", "--out", "run")
-    told = reflect("compare", "run", "run")
-    assert (told.code, told.err) == (2, "reflect: run and run name the same run: name two different ones\n")
+    ended = reflect("compare", "run", "run")
+    assert (ended.code, ended.err) == (2, "reflect: run and run name the same run: name two different ones\n")

@@ -98,7 +98,7 @@ def test_a_run_looks_at_what_was_imported(learned: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "advice"),
     [
         (["show", "chess", "x"], "there is no item x here"),
         (["forget", "chess"], "name the item"),
@@ -112,8 +112,8 @@ def test_a_run_looks_at_what_was_imported(learned: Any) -> None:
         (["list", "chess", "--limit", "0"], "--limit"),
     ],
 )
-def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str], told: str) -> None:
-    said = reflect("experience", *words)
-    assert (said.code, said.out) == (2, "")
-    assert told in said.err
-    assert said.err.count("\n") == 1
+def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str], advice: str) -> None:
+    ended = reflect("experience", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert advice in ended.err
+    assert ended.err.count("\n") == 1

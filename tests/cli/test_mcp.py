@@ -66,10 +66,10 @@ def test_a_line_that_is_no_text_ends_nothing(tmp_path: Path) -> None:
 
 
 async def test_strategies_are_tools_that_tell_their_progress(tmp_path: Path) -> None:
-    told: list[tuple[float, str]] = []
+    updates: list[tuple[float, str]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, message or ""))
+        updates.append((progress, message or ""))
 
     async with connected(tmp_path) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
@@ -81,8 +81,8 @@ async def test_strategies_are_tools_that_tell_their_progress(tmp_path: Path) -> 
         assert not first.isError
         assert first.structuredContent
         assert first.structuredContent["usage"]["model_calls"] == 1
-        assert [number for number, _ in told] == [*range(1, len(told) + 1)]
-        assert (told[0][1].split(":")[0], told[-1][1].split(":")[0]) == ("begin", "end")
+        assert [number for number, _ in updates] == [*range(1, len(updates) + 1)]
+        assert (updates[0][1].split(":")[0], updates[-1][1].split(":")[0]) == ("begin", "end")
         other = await session.call_tool("reflection", call)
         assert other.isError
         assert "tides" in text(other)

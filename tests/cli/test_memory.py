@@ -18,74 +18,77 @@ def quick_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def told(reflect: Any) -> Any:
+def with_memories(reflect: Any) -> Any:
     """Return the command, after a user has told something."""
     assert reflect("run", "memory", SAID, "--user", "ada").code == 0
     return reflect
 
 
-def rows(told: Any) -> list[list[str]]:
+def rows(with_memories: Any) -> list[list[str]]:
     """The rows of a listing."""
-    assert told.code == 0, told.err
-    header, *lines = [line.split("\t") for line in told.out.splitlines()]
+    assert with_memories.code == 0, with_memories.err
+    header, *lines = [line.split("\t") for line in with_memories.out.splitlines()]
     assert header == ["id", "when", "kind", "importance", "text"]
     return lines
 
 
-def test_what_was_told_is_known_in_another_run_and_cited(told: Any) -> None:
-    again = told("run", "memory", WHERE, "--user", "ada", "--json")
+def test_what_was_told_is_known_in_another_run_and_cited(with_memories: Any) -> None:
+    again = with_memories("run", "memory", WHERE, "--user", "ada", "--json")
     data = json.loads(again.out)
     [cited] = [memory for memory in data["memories"] if memory["cited"]]
     assert cited["text"] == SAID
     assert "plays the cello." in data["answer"]
     assert "kept_in=the store of the graph" in again.err
     assert f"retrieved: number={cited['number']}, kind=fact, text=My sister" in again.err
-    assert json.loads(told("run", "memory", WHERE, "--user", "bob", "--json").out)["memories"] == []
+    assert json.loads(with_memories("run", "memory", WHERE, "--user", "bob", "--json").out)["memories"] == []
 
 
-def test_memories_are_listed_the_latest_first_and_shown_whole(told: Any) -> None:
-    listed = rows(told("memory", "list", "--user", "ada"))
+def test_memories_are_listed_the_latest_first_and_shown_whole(with_memories: Any) -> None:
+    listed = rows(with_memories("memory", "list", "--user", "ada"))
     assert [(row[2], row[4].partition(":")[0]) for row in listed[1:]] == [
         ("observation", "assistant"),
         ("observation", "user"),
     ]
     assert (listed[0][2], listed[0][4]) == ("fact", SAID)
-    assert rows(told("memory", "list", "--user", "ada", "--limit", "1")) == listed[:1]
-    assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list")) == []
-    shown = told("memory", "show", listed[2][0], "--user", "ada")
+    assert rows(with_memories("memory", "list", "--user", "ada", "--limit", "1")) == listed[:1]
+    assert rows(with_memories("memory", "list", "--user", "bob")) == rows(with_memories("memory", "list")) == []
+    shown = with_memories("memory", "show", listed[2][0], "--user", "ada")
     assert shown.out.startswith("observation of ")
     assert f"\n\nuser: {SAID}\n" in shown.out
 
 
-def test_the_default_user_is_that_of_the_environment(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_user_is_that_of_the_environment(with_memories: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_USER", "ada")
-    assert len(rows(told("memory", "list"))) == 3
+    assert len(rows(with_memories("memory", "list"))) == 3
 
 
-def test_one_memory_is_forgotten_or_all(told: Any) -> None:
-    [fact, answer, said] = rows(told("memory", "list", "--user", "ada"))
-    forgotten = told("memory", "forget", said[0], "--user", "ada")
+def test_one_memory_is_forgotten_or_all(with_memories: Any) -> None:
+    [fact, answer, statement] = rows(with_memories("memory", "list", "--user", "ada"))
+    forgotten = with_memories("memory", "forget", statement[0], "--user", "ada")
     assert rows(forgotten) == [fact]
     assert "1 memories that rest on it stay: --derived forgets them, too" in forgotten.err
-    assert rows(told("memory", "list", "--user", "ada")) == [fact, answer]
-    assert told("memory", "forget", said[0], "--user", "ada").code == 2
-    assert told("memory", "forget", said[0], "--derived", "--user", "ada").code == 0
-    assert rows(told("memory", "list", "--user", "ada")) == [answer]
-    assert told("memory", "forget", "--all", "--user", "bob").code == 0
-    assert rows(told("memory", "list", "--user", "ada")) == [answer]
-    assert told("memory", "forget", "--all", "--user", "ada").code == 0
-    assert rows(told("memory", "list", "--user", "ada", "--archived")) == []
+    assert rows(with_memories("memory", "list", "--user", "ada")) == [fact, answer]
+    assert with_memories("memory", "forget", statement[0], "--user", "ada").code == 2
+    assert with_memories("memory", "forget", statement[0], "--derived", "--user", "ada").code == 0
+    assert rows(with_memories("memory", "list", "--user", "ada")) == [answer]
+    assert with_memories("memory", "forget", "--all", "--user", "bob").code == 0
+    assert rows(with_memories("memory", "list", "--user", "ada")) == [answer]
+    assert with_memories("memory", "forget", "--all", "--user", "ada").code == 0
+    assert rows(with_memories("memory", "list", "--user", "ada", "--archived")) == []
 
 
 @pytest.mark.thorough
-def test_a_fact_is_corrected_under_its_id(told: Any) -> None:
-    fact = rows(told("memory", "list", "--user", "ada"))[0]
-    assert told("memory", "edit", fact[0], "My sister Ada lives in Lyon.", "--user", "ada").code == 0
-    changed = rows(told("memory", "list", "--user", "ada"))[0]
+def test_a_fact_is_corrected_under_its_id(with_memories: Any) -> None:
+    fact = rows(with_memories("memory", "list", "--user", "ada"))[0]
+    assert with_memories("memory", "edit", fact[0], "My sister Ada lives in Lyon.", "--user", "ada").code == 0
+    changed = rows(with_memories("memory", "list", "--user", "ada"))[0]
     assert changed == [*fact[:4], "My sister Ada lives in Lyon."]
-    assert "Lyon" in json.loads(told("run", "memory", WHERE, "--user", "ada", "--json").out)["memories"][0]["text"]
-    assert told("memory", "edit", "0" * 32, "No.", "--user", "ada").code == 2
-    assert told("memory", "edit", fact[0], " ", "--user", "ada").code == 2
+    assert (
+        "Lyon"
+        in json.loads(with_memories("run", "memory", WHERE, "--user", "ada", "--json").out)["memories"][0]["text"]
+    )
+    assert with_memories("memory", "edit", "0" * 32, "No.", "--user", "ada").code == 2
+    assert with_memories("memory", "edit", fact[0], " ", "--user", "ada").code == 2
 
 
 def test_what_is_superseded_is_listed_as_such(reflect: Any, tmp_path: Path) -> None:
@@ -104,29 +107,33 @@ def test_what_is_superseded_is_listed_as_such(reflect: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.thorough
-def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(told: Any) -> None:
-    assert told("run", "memory", WHERE, "--user", "ada", "--reflect-at", "1").code == 0
-    insight = next(row for row in rows(told("memory", "list", "--user", "ada")) if row[2] == "reflection")
-    shown = told("memory", "show", insight[0], "--user", "ada").out
+def test_an_insight_is_shown_with_its_evidence_and_stays_when_that_is_forgotten(with_memories: Any) -> None:
+    assert with_memories("run", "memory", WHERE, "--user", "ada", "--reflect-at", "1").code == 0
+    insight = next(row for row in rows(with_memories("memory", "list", "--user", "ada")) if row[2] == "reflection")
+    shown = with_memories("memory", "show", insight[0], "--user", "ada").out
     assert "\nrests on:\nid\twhen\tkind" in shown
     below = shown.rpartition("rests on:\n")[2].splitlines()[1].split("\t")[0]
-    assert below not in [row[0] for row in rows(told("memory", "list", "--user", "ada"))]
-    assert below in [row[0] for row in rows(told("memory", "list", "--user", "ada", "--archived", "--limit", "99"))]
-    assert insight[0] in told("memory", "show", below, "--user", "ada").out.partition("is the ground of:")[2]
-    forgotten = told("memory", "forget", below, "--user", "ada")
+    assert below not in [row[0] for row in rows(with_memories("memory", "list", "--user", "ada"))]
+    assert below in [
+        row[0] for row in rows(with_memories("memory", "list", "--user", "ada", "--archived", "--limit", "99"))
+    ]
+    assert insight[0] in with_memories("memory", "show", below, "--user", "ada").out.partition("is the ground of:")[2]
+    forgotten = with_memories("memory", "forget", below, "--user", "ada")
     assert insight[0] in forgotten.out
 
 
-def test_memories_travel_as_json_lines(told: Any, tmp_path: Path) -> None:
+def test_memories_travel_as_json_lines(with_memories: Any, tmp_path: Path) -> None:
     file = tmp_path / "ada.jsonl"
-    assert told("memory", "export", str(file), "--user", "ada").code == 0
-    assert told("memory", "export", "--user", "ada").out == file.read_text()
+    assert with_memories("memory", "export", str(file), "--user", "ada").code == 0
+    assert with_memories("memory", "export", "--user", "ada").out == file.read_text()
     assert [json.loads(line)["importance"] for line in file.read_text().splitlines()] == [5.0, 1.0, 5.0]
-    assert "3 memories added" in told("memory", "import", str(file), "--user", "bob").err
-    assert "0 memories added" in told("memory", "import", str(file), "--user", "bob").err
-    assert rows(told("memory", "list", "--user", "bob")) == rows(told("memory", "list", "--user", "ada"))
-    assert told("memory", "export", str(file), "--user", "ada").code == 2
-    assert told("memory", "export", str(file), "--user", "ada", "--force").code == 0
+    assert "3 memories added" in with_memories("memory", "import", str(file), "--user", "bob").err
+    assert "0 memories added" in with_memories("memory", "import", str(file), "--user", "bob").err
+    assert rows(with_memories("memory", "list", "--user", "bob")) == rows(
+        with_memories("memory", "list", "--user", "ada")
+    )
+    assert with_memories("memory", "export", str(file), "--user", "ada").code == 2
+    assert with_memories("memory", "export", str(file), "--user", "ada", "--force").code == 0
 
 
 def test_a_memory_cannot_command_the_terminal(reflect: Any) -> None:
@@ -165,7 +172,7 @@ def test_the_profile_is_what_holds_by_topic_with_the_words_it_rests_on(reflect: 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "advice"),
     [
         (["show", "x"], "there is no memory x here"),
         (["forget"], "name the memory"),
@@ -176,34 +183,34 @@ def test_the_profile_is_what_holds_by_topic_with_the_words_it_rests_on(reflect: 
         (["list", "--limit", "0"], "--limit"),
     ],
 )
-def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str], told: str) -> None:
-    said = reflect("memory", *words)
-    assert (said.code, said.out) == (2, "")
-    assert told in said.err
-    assert said.err.count("\n") == 1
+def test_misuse_is_one_line_that_says_what_to_do(reflect: Any, words: list[str], advice: str) -> None:
+    ended = reflect("memory", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert advice in ended.err
+    assert ended.err.count("\n") == 1
 
 
 @pytest.mark.thorough
-def test_what_is_no_export_is_not_imported(told: Any, tmp_path: Path) -> None:
+def test_what_is_no_export_is_not_imported(with_memories: Any, tmp_path: Path) -> None:
     file = tmp_path / "broken.jsonl"
-    file.write_text(told("memory", "export", "--user", "ada").out + '{"id": 1}\n')
-    said = told("memory", "import", str(file), "--user", "bob")
-    assert (said.code, rows(told("memory", "list", "--user", "bob"))) == (2, [])
-    assert "line 4 is no memory" in said.err
+    file.write_text(with_memories("memory", "export", "--user", "ada").out + '{"id": 1}\n')
+    ended = with_memories("memory", "import", str(file), "--user", "bob")
+    assert (ended.code, rows(with_memories("memory", "list", "--user", "bob"))) == (2, [])
+    assert "line 4 is no memory" in ended.err
 
 
 @pytest.mark.thorough
-def test_a_thread_belongs_to_its_user_and_the_way_on_names_them(told: Any) -> None:
-    first = told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
+def test_a_thread_belongs_to_its_user_and_the_way_on_names_them(with_memories: Any) -> None:
+    first = with_memories("run", "memory", WHERE, "--user", "ada", "--thread", "t")
     assert 'continue with: reflect run memory --thread t --user ada "..."' in first.err
-    refused = told("run", "memory", WHERE, "--user", "bob", "--thread", "t")
+    refused = with_memories("run", "memory", WHERE, "--user", "bob", "--thread", "t")
     assert refused.code == 2
     assert "belongs to user 'ada', not to 'bob'" in refused.err
-    assert told("run", "memory", WHERE, "--thread", "t", "--user", "ada").code == 0
+    assert with_memories("run", "memory", WHERE, "--thread", "t", "--user", "ada").code == 0
 
 
-def test_what_a_run_remembered_is_drawn_with_its_thread(told: Any) -> None:
-    told("run", "memory", WHERE, "--user", "ada", "--thread", "t")
-    header, *lines = told("draw", "memory", "--thread", "t").out.splitlines()
+def test_what_a_run_remembered_is_drawn_with_its_thread(with_memories: Any) -> None:
+    with_memories("run", "memory", WHERE, "--user", "ada", "--thread", "t")
+    header, *lines = with_memories("draw", "memory", "--thread", "t").out.splitlines()
     assert header.split("\t") == ["number", "kind", "text", "score", "recency", "importance", "relevance", "cited"]
     assert [line.split("\t")[0] for line in lines] == ["1", "2"]

@@ -45,18 +45,18 @@ MISUSE = {
 
 @pytest.mark.parametrize(("args", "line"), MISUSE.values(), ids=MISUSE)
 def test_misuse(reflect: Any, args: list[str], line: str) -> None:
-    told = reflect(*args)
-    assert (told.code, told.out) == (2, "")
-    assert told.err.startswith("reflect: ")
-    assert told.err.count("\n") == 1
-    assert line in told.err
+    ended = reflect(*args)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("reflect: ")
+    assert ended.err.count("\n") == 1
+    assert line in ended.err
     assert not Path(os.environ["REFLECT_HOME"]).exists()
 
 
 def test_nothing_to_resume(reflect: Any) -> None:
-    told = reflect("run", "lats", "--resume")
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert "nothing to resume" in told.err
+    ended = reflect("run", "lats", "--resume")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "nothing to resume" in ended.err
 
 
 def test_no_such_thread(reflect: Any) -> None:
@@ -70,9 +70,9 @@ def test_thread_of_another_strategy_stays_as_it_is(reflect: Any) -> None:
     assert reflect("run", "reflection", "Why?", "--thread", "t").code == 0
     before = reflect("draw", "reflection", "--thread", "t").out
     for args in (["run", "lats", "Why?", "--thread", "t"], ["draw", "lats", "--thread", "t"]):
-        told = reflect(*args)
-        assert (told.code, told.err.count("\n")) == (2, 1)
-        assert "thread t belongs to reflection, not to lats" in told.err
+        ended = reflect(*args)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert "thread t belongs to reflection, not to lats" in ended.err
     assert reflect("draw", "reflection", "--thread", "t").out == before
     assert reflect("run", "reflection", "And?", "--thread", "t").code == 0
 
@@ -80,36 +80,36 @@ def test_thread_of_another_strategy_stays_as_it_is(reflect: Any) -> None:
 def test_home_that_is_a_file(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("file").touch()
     monkeypatch.setenv("REFLECT_HOME", "file")
-    told = reflect("run", "reflection", "Why?")
-    assert (told.code, told.out) == (2, "")
-    assert "set REFLECT_HOME to another one" in told.err.splitlines()[-1]
+    ended = reflect("run", "reflection", "Why?")
+    assert (ended.code, ended.out) == (2, "")
+    assert "set REFLECT_HOME to another one" in ended.err.splitlines()[-1]
 
 
 def test_file_that_is_no_database(reflect: Any) -> None:
     home = Path(os.environ["REFLECT_HOME"])
     home.mkdir(parents=True)
     (home / "threads.sqlite").write_text("no database, but certainly long enough to be looked at" * 20)
-    told = reflect("run", "reflection", "Why?")
-    assert (told.code, told.out) == (2, "")
-    assert "not a database" in told.err.splitlines()[-1]
+    ended = reflect("run", "reflection", "Why?")
+    assert (ended.code, ended.out) == (2, "")
+    assert "not a database" in ended.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("url", ["mysql+x://me:secret@host/db", "postgresql+psycopg://me:secret@host/db"])
 def test_address_that_is_not_postgres_is_not_shown(reflect: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("DATABASE_URL", url)
-    told = reflect("run", "reflection", "Why?")
-    assert told.code == 2
-    assert "DATABASE_URL" in told.err.splitlines()[-1]
-    assert "secret" not in told.err
+    ended = reflect("run", "reflection", "Why?")
+    assert ended.code == 2
+    assert "DATABASE_URL" in ended.err.splitlines()[-1]
+    assert "secret" not in ended.err
 
 
 @pytest.mark.wire
 def test_postgres_that_cannot_be_reached(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/db")
-    told = reflect("run", "reflection", "Why?")
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert "DATABASE_URL cannot be used" in told.err
-    assert "secret" not in told.err
+    ended = reflect("run", "reflection", "Why?")
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "DATABASE_URL cannot be used" in ended.err
+    assert "secret" not in ended.err
 
 
 @pytest.mark.parametrize(

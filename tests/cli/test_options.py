@@ -84,15 +84,15 @@ def test_dotenv_fills_in_but_never_overrides(reflect: Any, monkeypatch: pytest.M
     monkeypatch.delenv("REFLECT_N")
     monkeypatch.setenv("REFLECT_MAX_DEPTH", "4")
     Path(".env").write_text("REFLECT_N=0\nREFLECT_MAX_DEPTH=0\n")
-    told = reflect("run", "lats", "Why?")
-    assert (told.code, told.err) == (2, "reflect: REFLECT_N: must be at least 1 (got 0)\n")
+    ended = reflect("run", "lats", "Why?")
+    assert (ended.code, ended.err) == (2, "reflect: REFLECT_N: must be at least 1 (got 0)\n")
 
 
 def test_unreadable_dotenv_is_misuse(reflect: Any) -> None:
     Path(".env").write_bytes(b"MODEL=\xff\xfe")
-    told = reflect("threads")
-    assert told.code == 2
-    assert told.err.startswith("reflect: .env cannot be read")
+    ended = reflect("threads")
+    assert ended.code == 2
+    assert ended.err.startswith("reflect: .env cannot be read")
 
 
 @pytest.mark.parametrize("args", [["--help"], ["run", "lats", "--help"]], ids=" ".join)

@@ -52,9 +52,9 @@ def test_threads_in_postgres(reflect: Any, tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.usefixtures("database")
 def test_characters_that_postgres_refuses(reflect: Reflect) -> None:
-    told = reflect("run", "react", "Why\0 \ud800?", "--thread", "a\0\ud800", "--search", "none")
-    assert told.code == 0, told.err
-    assert "on thread a\ufffd (new)" in told.err
+    outputs = reflect("run", "react", "Why\0 \ud800?", "--thread", "a\0\ud800", "--search", "none")
+    assert outputs.code == 0, outputs.err
+    assert "on thread a\ufffd (new)" in outputs.err
 
 
 @pytest.mark.thorough
@@ -78,8 +78,8 @@ def test_a_server_that_is_lost_and_comes_back(
     assert "Traceback" not in err
     assert err.endswith("then go on with: reflect run reflection --thread lost --resume\n")
     calls = len(slow_server.requests)
-    told = start("run", "reflection", "--resume", "--thread", "lost", "--max-rounds", "3", **model).communicate()
-    assert "(resumed)" in told[1]
-    assert "draft: round=1" not in told[1]
+    outputs = start("run", "reflection", "--resume", "--thread", "lost", "--max-rounds", "3", **model).communicate()
+    assert "(resumed)" in outputs[1]
+    assert "draft: round=1" not in outputs[1]
     assert len(slow_server.requests) - calls < 6, "what was done before is not done again"
-    assert re.search("^limit_reached: .*max_rounds", told[0], re.MULTILINE)
+    assert re.search("^limit_reached: .*max_rounds", outputs[0], re.MULTILINE)

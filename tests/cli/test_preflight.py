@@ -94,27 +94,27 @@ def test_a_file_that_cannot_be_used_is_refused_first(reflect: Any, every: bool) 
     before = files_there()
     for command, parameter in cases(every):
         typed = with_a_bad_file(command, parameter)
-        told = reflect(*typed)
-        assert (told.code, told.out) == (2, ""), typed
-        assert BELOW_A_FILE.partition("/")[0] in told.err.splitlines()[-1], typed
+        ended = reflect(*typed)
+        assert (ended.code, ended.out) == (2, ""), typed
+        assert BELOW_A_FILE.partition("/")[0] in ended.err.splitlines()[-1], typed
         assert files_there() == before, typed
 
 
 def test_a_setting_of_the_environment_is_refused_first(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_PRICES", BELOW_A_FILE)
     before = files_there()
-    told = reflect("town")
-    assert (told.code, told.out, files_there()) == (2, "", before)
-    assert BELOW_A_FILE in told.err
+    ended = reflect("town")
+    assert (ended.code, ended.out, files_there()) == (2, "", before)
+    assert BELOW_A_FILE in ended.err
 
 
 @pytest.mark.parametrize("html", ["page.html", "nowhere/page.html", "", "x" * 300, f"{'x' * 300}/page.html"])
 def test_a_page_that_cannot_be_written_costs_no_day(reflect: Any, html: str) -> None:
     Path("page.html").write_text("mine")
     before = files_there()
-    told = reflect("town", "--html", html)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert told.err.startswith("reflect: --html: ")
+    ended = reflect("town", "--html", html)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith("reflect: --html: ")
     assert (files_there(), Path("page.html").read_text()) == (before, "mine")
 
 
@@ -122,9 +122,9 @@ def test_a_page_that_cannot_be_written_costs_no_day(reflect: Any, html: str) -> 
 def test_a_file_that_cannot_be_written_costs_no_evaluation(reflect: Any, option: str) -> None:
     Path("folder").mkdir()
     before = files_there()
-    told = reflect("eval", "reflection", "rows.csv", option, "folder")
-    assert (told.code, told.out, files_there()) == (2, "", before)
-    assert told.err.startswith(f"reflect: {option}: ")
+    ended = reflect("eval", "reflection", "rows.csv", option, "folder")
+    assert (ended.code, ended.out, files_there()) == (2, "", before)
+    assert ended.err.startswith(f"reflect: {option}: ")
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,10 @@ def test_a_file_that_cannot_be_written_costs_no_evaluation(reflect: Any, option:
 )
 def test_a_missing_sandbox_is_refused_first(reflect: Any, command: list[str]) -> None:
     before = files_there()
-    told = reflect(*command, "--environment", "programming")
-    assert (told.code, told.out, files_there()) == (2, "", before)
-    assert "bubblewrap" in told.err
-    assert "--unsafe-code" in told.err
+    ended = reflect(*command, "--environment", "programming")
+    assert (ended.code, ended.out, files_there()) == (2, "", before)
+    assert "bubblewrap" in ended.err
+    assert "--unsafe-code" in ended.err
 
 
 GAME = ["run", "react", "no numbers", "--environment", "game24"]

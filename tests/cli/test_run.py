@@ -40,31 +40,31 @@ def lines_of(text: str, start: str) -> list[str]:
 @pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_answer_and_outcome_on_stdout_the_rest_on_stderr(reflect: Any, strategy: str) -> None:
-    told = reflect("run", strategy, QUESTION)
-    *answer, blank, outcome = told.out.splitlines()
-    assert told.code == 0
+    ended = reflect("run", strategy, QUESTION)
+    *answer, blank, outcome = ended.out.splitlines()
+    assert ended.code == 0
     assert "".join(answer)
     assert blank == ""
     assert outcome.partition(":")[0] in ("solved", "answered", "limit_reached", "exhausted")
-    assert "model: offline extractive model (because" in told.err
-    assert lines_of(told.err, "cost: ")
-    assert "\x1b" not in told.out + told.err
+    assert "model: offline extractive model (because" in ended.err
+    assert lines_of(ended.err, "cost: ")
+    assert "\x1b" not in ended.out + ended.err
 
 
 def test_who_just_asks_gets_a_strategy(reflect: Any) -> None:
-    told = reflect("ask", QUESTION, "--json")
-    assert told.code == 0
-    assert json.loads(told.out)["outcome"]["status"] == "solved"
-    assert "auto on thread" in told.err
-    assert "--corpus" not in told.err
+    ended = reflect("ask", QUESTION, "--json")
+    assert ended.code == 0
+    assert json.loads(ended.out)["outcome"]["status"] == "solved"
+    assert "auto on thread" in ended.err
+    assert "--corpus" not in ended.err
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("command", [["ask"], ["run", "reflexion"]])
 def test_who_asks_what_no_document_says_hears_how_to_go_on(reflect: Any, command: list[str]) -> None:
-    told = reflect(*command, "潮汐是什么造成的？")
-    assert told.code == 0
-    assert "--corpus" in told.err
+    ended = reflect(*command, "潮汐是什么造成的？")
+    assert ended.code == 0
+    assert "--corpus" in ended.err
 
 
 def test_only_who_searches_names_where(reflect: Any) -> None:
@@ -75,8 +75,8 @@ def test_only_who_searches_names_where(reflect: Any) -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_json_is_one_object_with_the_artefact(reflect: Any, strategy: str) -> None:
-    told = reflect("run", strategy, QUESTION, "--json")
-    data = json.loads(told.out)
+    ended = reflect("run", strategy, QUESTION, "--json")
+    data = json.loads(ended.out)
     common = {"strategy", "thread", "model", "model_reason", "search", "search_reason", "answer", "outcome", "usage"}
     common |= {"support", "experience"}
     assert data.keys() == common | ARTEFACTS[strategy] | {"waiting_for"}
@@ -93,8 +93,8 @@ def test_messages_in_json_are_plain(reflect: Any) -> None:
 
 
 def test_piped_progress_is_one_line_an_event(reflect: Any) -> None:
-    told = reflect("run", "lats", QUESTION, "--max-expansions", "1")
-    nodes = [line for line in told.err.splitlines() if ": node: " in line]
+    ended = reflect("run", "lats", QUESTION, "--max-expansions", "1")
+    nodes = [line for line in ended.err.splitlines() if ": node: " in line]
     assert len(nodes) == len(
         json.loads(reflect("run", "lats", QUESTION, "--max-expansions", "1", "--json").out)["tree"]
     )
@@ -102,15 +102,15 @@ def test_piped_progress_is_one_line_an_event(reflect: Any) -> None:
 
 
 def test_run_without_an_answer_fails(reflect: Any) -> None:
-    told = reflect("run", "lats", QUESTION, "--max-total-tokens", "1")
-    assert told.code == 1
-    assert re.match("failed: .*max_total_tokens", told.out)
+    ended = reflect("run", "lats", QUESTION, "--max-total-tokens", "1")
+    assert ended.code == 1
+    assert re.match("failed: .*max_total_tokens", ended.out)
 
 
 def test_limit_is_an_answer(reflect: Any) -> None:
-    told = reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2")
-    assert told.code == 0
-    assert re.search("limit_reached: .*max_rounds", told.out)
+    ended = reflect("run", "reflection", "Why?", "--min-words", "9999", "--max-rounds", "2")
+    assert ended.code == 0
+    assert re.search("limit_reached: .*max_rounds", ended.out)
 
 
 def test_thread_goes_on(reflect: Any) -> None:
@@ -127,8 +127,8 @@ def test_thread_goes_on(reflect: Any) -> None:
 
 @pytest.mark.thorough
 def test_thread_without_a_name_gets_one_and_says_so(reflect: Any) -> None:
-    told = reflect("run", "reflection", QUESTION)
-    [line] = lines_of(told.err, "continue with: ")
+    ended = reflect("run", "reflection", QUESTION)
+    [line] = lines_of(ended.err, "continue with: ")
     command = shlex.split(line.removeprefix("continue with: reflect "))
     assert command[3].startswith("reflection-20")
     assert "(continued)" in reflect(*command[:-1], "And then?").err
@@ -168,30 +168,30 @@ def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
 @pytest.mark.thorough
 def test_workers_that_wait_for_a_person_are_answered_one_after_the_other(reflect: Any) -> None:
     own = ("--worker", "reflection", "--worker-settings", '{"critic": "human"}', "--max-replans", "0")
-    told = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")
-    asked = [told.err]
+    ended = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")
+    asked = [ended.err]
     for _ in range(2):
-        assert told.code == 3
-        told = reflect("run", "plan", "--thread", "t", "--resume", "--critique", "accept")
-        asked.append(told.err)
-    assert told.code != 3
+        assert ended.code == 3
+        ended = reflect("run", "plan", "--thread", "t", "--resume", "--critique", "accept")
+        asked.append(ended.err)
+    assert ended.code != 3
     drafts = [line for said in asked for line in said.splitlines() if line.startswith("draft for: ")]
     assert ["Reflexion" in drafts[0], "LATS" in drafts[1], len(drafts)] == [True, True, 2]
 
 
 def test_waiting_in_json_says_for_what(reflect: Any) -> None:
-    told = reflect("run", "reflection", QUESTION, "--critic", "human", "--json", "--thread", "t")
+    ended = reflect("run", "reflection", QUESTION, "--critic", "human", "--json", "--thread", "t")
     again = reflect("run", "reflection", "--resume", "--json")
-    assert (told.code, again.code) == (3, 3)
-    data = json.loads(told.out)
+    assert (ended.code, again.code) == (3, 3)
+    data = json.loads(ended.out)
     assert data == json.loads(again.out)
     assert (data["answer"], data["waiting_for"]["draft"]) == (None, data["drafts"][0]["text"])
 
 
 def test_critique_that_nobody_waits_for(reflect: Any, slow_thread: str) -> None:
-    told = reflect("run", "reflection", "--resume", "--thread", slow_thread, "--critique", "x")
-    assert told.code == 2
-    assert "does not wait for a critique" in told.err
+    ended = reflect("run", "reflection", "--resume", "--thread", slow_thread, "--critique", "x")
+    assert ended.code == 2
+    assert "does not wait for a critique" in ended.err
 
 
 @pytest.fixture
@@ -203,9 +203,9 @@ def slow_thread(reflect: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 
     with monkeypatch.context() as patch:
         patch.setattr("reflective_agents.cli.progress.Progress.add", no_progress)
-        told = reflect("run", "reflection", QUESTION, "--thread", "broken")
-    assert told.code == 130
-    assert "go on with: reflect run reflection --thread broken --resume" in told.err
+        ended = reflect("run", "reflection", QUESTION, "--thread", "broken")
+    assert ended.code == 130
+    assert "go on with: reflect run reflection --thread broken --resume" in ended.err
     return "broken"
 
 
@@ -214,25 +214,25 @@ def test_interrupted_before_the_run_began(reflect: Any, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr("reflective_agents.cli.run.check", interrupted)
-    told = reflect("run", "reflection", QUESTION)
-    assert (told.code, told.err) == (130, "interrupted before the run began; nothing was written\n")
+    ended = reflect("run", "reflection", QUESTION)
+    assert (ended.code, ended.err) == (130, "interrupted before the run began; nothing was written\n")
     assert not Path(os.environ["REFLECT_HOME"]).exists()
 
 
 def test_broken_off_run_goes_on(reflect: Any, slow_thread: str) -> None:
     assert reflect("threads").out.splitlines()[1].split("\t")[3] == "unfinished"
-    told = reflect("run", "reflection", "--resume")
-    assert told.code == 0
-    assert f"thread {slow_thread} (resumed)" in told.err
+    ended = reflect("run", "reflection", "--resume")
+    assert ended.code == 0
+    assert f"thread {slow_thread} (resumed)" in ended.err
 
 
 @pytest.mark.matrix(keep=4)
 @pytest.mark.parametrize("strategy", strategy_names())
 def test_strategy_is_drawn_as_mermaid(reflect: Any, strategy: str) -> None:
-    told = reflect("draw", strategy)
-    assert told.code == 0
-    assert "graph TD;" in told.out
-    assert "finish --> __end__;" in told.out
+    ended = reflect("draw", strategy)
+    assert ended.code == 0
+    assert "graph TD;" in ended.out
+    assert "finish --> __end__;" in ended.out
 
 
 def test_tree_of_a_run_is_drawn(reflect: Any) -> None:

@@ -20,9 +20,9 @@ def test_a_quoted_key_is_cut_out(reflect: Reflect, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with OpenAIServer(lambda _: "", faults=lambda *_: "401").threaded() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        told = reflect("run", "chain_of_thought", "Why?", "--model", "openai:test", *options)
-    assert told.code == 1
-    assert "[OPENAI_API_KEY]" in told.out + told.err
+        ended = reflect("run", "chain_of_thought", "Why?", "--model", "openai:test", *options)
+    assert ended.code == 1
+    assert "[OPENAI_API_KEY]" in ended.out + ended.err
     written = [file.read_bytes() for file in Path(os.environ["REFLECT_HOME"]).rglob("*") if file.is_file()]
     assert written
-    assert not [text for text in (told.out.encode(), told.err.encode(), *written) if KEY.encode() in text]
+    assert not [text for text in (ended.out.encode(), ended.err.encode(), *written) if KEY.encode() in text]

@@ -23,9 +23,9 @@ def log(reflect: Any) -> list[str]:
 def test_every_change_is_a_step_of_the_log(reflect: Any, thread: str) -> None:
     before = log(reflect)
     for change in (["prune", "0.1"], ["rescore", "0.0", "0.2"], ["hint", "0.0", "Be brief."], ["more", "1"]):
-        told = reflect("steer", thread, *change)
-        assert told.code == 0
-        assert "lats on thread t (resumed)" in told.err
+        ended = reflect("steer", thread, *change)
+        assert ended.code == 0
+        assert "lats on thread t (resumed)" in ended.err
     changes = [event for event in log(reflect)[len(before) :] if event not in ("expand", "simulate")]
     assert changes == ["prune", "rescore", "hint", "more"]
 
@@ -40,7 +40,7 @@ def test_a_fork_goes_on_from_an_earlier_step(reflect: Any, thread: str) -> None:
 
 @pytest.mark.matrix(keep=3)
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         (["t", "prune", "0.99"], "there is no node 0.99"),
         (["t", "rescore", "0.0"], "takes other arguments"),
@@ -52,8 +52,8 @@ def test_a_fork_goes_on_from_an_earlier_step(reflect: Any, thread: str) -> None:
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
-def test_what_cannot_be_done_is_said(reflect: Any, thread: str, words: list[str], said: str) -> None:
+def test_what_cannot_be_done_is_said(reflect: Any, thread: str, words: list[str], error: str) -> None:
     before = log(reflect)
-    told = reflect("steer", *words)
-    assert said in told.err
-    assert (told.code, log(reflect)) == (2, before)
+    ended = reflect("steer", *words)
+    assert error in ended.err
+    assert (ended.code, log(reflect)) == (2, before)

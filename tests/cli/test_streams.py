@@ -21,18 +21,18 @@ def shell(arguments: str, redirection: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_full_disk_is_one_line() -> None:
-    told = shell(RUN, ">/dev/full")
-    assert (told.returncode, told.stderr.splitlines()[-1]) == (
+    ended = shell(RUN, ">/dev/full")
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
         1,
         "reflect: the output cannot be written: No space left on device",
     )
-    assert "Traceback" not in told.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_an_answer_that_nobody_would_get_is_not_asked_for() -> None:
-    told = shell(RUN, ">&-")
-    assert told.returncode == 2
-    assert told.stderr.startswith("reflect: standard output is closed, so the answer would be lost")
+    ended = shell(RUN, ">&-")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("reflect: standard output is closed, so the answer would be lost")
 
 
 def test_what_belongs_to_stderr_never_comes_to_stdout() -> None:

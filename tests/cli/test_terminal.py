@@ -115,10 +115,10 @@ def test_interrupted_run_is_resumed(
     calls_before = len(slow_server.calls)
     for name, value in settings(slow_server).items():
         monkeypatch.setenv(name, value)
-    told = reflect("run", "lats", "--resume")
-    assert told.code == 0, told.err
-    assert re.search("limit_reached: .*max_expansions", told.out)
-    assert "node: id=0," not in told.err, "what was done is not done again"
+    refusal = reflect("run", "lats", "--resume")
+    assert refusal.code == 0, refusal.err
+    assert re.search("limit_reached: .*max_expansions", refusal.out)
+    assert "node: id=0," not in refusal.err, "what was done is not done again"
     assert len(slow_server.calls) - calls_before < len(slow_server.calls)
 
 
@@ -186,14 +186,14 @@ def test_person_at_the_terminal_is_asked() -> None:
 @pytest.mark.thorough
 @pytest.mark.matrix
 @pytest.mark.parametrize(
-    ("key", "code", "said"), [("\x03", 130, "interrupted; go on"), ("\x04", 3, "waits for a critique")]
+    ("key", "code", "shown"), [("\x03", 130, "interrupted; go on"), ("\x04", 3, "waits for a critique")]
 )
-def test_person_can_put_it_off(key: str, code: int, said: str) -> None:
+def test_person_can_put_it_off(key: str, code: int, shown: str) -> None:
     terminal = Terminal("run", "reflection", "Why is reflection useful?", "--critic", "human", "--thread", "t")
     terminal.wait_for("Your critique (Enter accepts the draft): ")
     terminal.type(key)
     assert terminal.end() == code
-    assert said in plain(terminal.screen)
+    assert shown in plain(terminal.screen)
     assert "Traceback" not in terminal.screen
 
 
@@ -219,8 +219,8 @@ def test_one_run_at_a_time_on_a_thread(start: Start, reflect: Any) -> None:
             second = start("run", "reflection", *asked, "--thread", "t", "--model", "offline")
             out, err = second.communicate(timeout=60)
             assert (second.returncode, out) == (2, "")
-            told = "reflect: thread t is in use by another run: wait for its end, or choose another thread"
-            assert err.splitlines() == [told]
+            refusal = "reflect: thread t is in use by another run: wait for its end, or choose another thread"
+            assert err.splitlines() == [refusal]
         assert reflect("run", "reflection", "Why?", "--thread", "other").code == 0
         first.kill()
         first.communicate()

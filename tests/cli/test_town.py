@@ -27,14 +27,16 @@ def hamlet(tmp_path: Path) -> str:
 
 def test_a_day_is_told_line_by_line_and_its_page_is_written(reflect: Any, tmp_path: Path) -> None:
     page = tmp_path / "day.html"
-    told = reflect("town", "--html", str(page), "--thread", "t")
-    assert told.code == 0
-    assert f"Anna was told: {OPENING}" in told.out
-    assert "3 of 3 know about 'garden party': Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (14:00)." in told.out
-    assert re.search(r"^answered: .*26", told.out, re.MULTILINE)
-    assert "calls: act: time=08:00, agent=Anna, place=Café, doing=serves coffee and cake at the Café" in told.err
-    assert f"calls: say: time=08:00, talk=1, agent=Anna, text={OPENING}" in told.err
-    assert "\x1b" not in told.out + told.err
+    ended = reflect("town", "--html", str(page), "--thread", "t")
+    assert ended.code == 0
+    assert f"Anna was told: {OPENING}" in ended.out
+    assert (
+        "3 of 3 know about 'garden party': Anna (07:00); Anna > Ben (08:00); Anna > Ben > Clara (14:00)." in ended.out
+    )
+    assert re.search(r"^answered: .*26", ended.out, re.MULTILINE)
+    assert "calls: act: time=08:00, agent=Anna, place=Café, doing=serves coffee and cake at the Café" in ended.err
+    assert f"calls: say: time=08:00, talk=1, agent=Anna, text={OPENING}" in ended.err
+    assert "\x1b" not in ended.out + ended.err
     assert OPENING in page.read_text()
     assert reflect("town", "--show", "--html", str(page)).code == 2  # it is there already
     assert reflect("town", "--show", "--html", str(page), "--force").code == 0
@@ -61,9 +63,9 @@ def test_an_interrupted_day_goes_on(reflect: Any, hamlet: str, monkeypatch: pyte
 
     with monkeypatch.context() as patch:
         patch.setattr("reflective_agents.cli.timeline.Timeline.add", interrupted)
-        told = reflect("town", "There is a party.", "--town", hamlet, "--thread", "t")
-    assert told.code == 130
-    assert "go on with: reflect run town --thread t --resume" in told.err
+        ended = reflect("town", "There is a party.", "--town", hamlet, "--thread", "t")
+    assert ended.code == 130
+    assert "go on with: reflect run town --thread t --resume" in ended.err
     unfinished = reflect("town", "--show", "--thread", "t")
     assert unfinished.code == 2
     assert "the day of thread t is not over: reflect town --thread t --resume" in unfinished.err
@@ -84,6 +86,6 @@ def test_an_interrupted_day_goes_on(reflect: Any, hamlet: str, monkeypatch: pyte
     ],
 )
 def test_misuse(reflect: Any, args: list[str], problem: str) -> None:
-    told = reflect("town", *args)
-    assert (told.code, told.out) == (2, "")
-    assert problem in told.err
+    ended = reflect("town", *args)
+    assert (ended.code, ended.out) == (2, "")
+    assert problem in ended.err

@@ -21,13 +21,13 @@ def thread(reflect: Any) -> str:
 
 
 def test_tree_is_printed(reflect: Any, thread: str) -> None:
-    told = reflect("tree", thread)
-    lines = told.out.splitlines()
-    assert told.code == 0
+    ended = reflect("tree", thread)
+    lines = ended.out.splitlines()
+    assert ended.code == 0
     assert lines[0].startswith("0 action N=")
     assert all(" UCT=" in line for line in lines[1:])
     assert len([line for line in lines if " solved best  " in line]) == 1
-    assert reflect("draw", "lats", "--thread", thread).out == told.out
+    assert reflect("draw", "lats", "--thread", thread).out == ended.out
 
 
 @pytest.mark.thorough
@@ -53,9 +53,9 @@ def test_last_search_is_the_default(reflect: Any, thread: str) -> None:
 
 
 def test_exports_go_into_files(reflect: Any, thread: str) -> None:
-    told = reflect("tree", thread, *[word for option in EXPORTS for word in (option, f"out{option}")])
-    assert (told.code, told.out) == (0, "")
-    assert told.err.splitlines() == [
+    ended = reflect("tree", thread, *[word for option in EXPORTS for word in (option, f"out{option}")])
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.splitlines() == [
         f"{'page' if option == '--html' else option.removeprefix('--')}: out{option}" for option in EXPORTS
     ]
     assert {path.name for path in Path().iterdir()} == {f"out{option}" for option in EXPORTS}
@@ -70,16 +70,16 @@ def test_exports_go_into_files(reflect: Any, thread: str) -> None:
 
 
 def test_export_goes_to_stdout(reflect: Any, thread: str) -> None:
-    told = reflect("tree", thread, "--json", "-", "--html", "page.html")
-    assert json.loads(told.out)["path"][0] == "0"
-    assert told.err == "page: page.html\n"
+    ended = reflect("tree", thread, "--json", "-", "--html", "page.html")
+    assert json.loads(ended.out)["path"][0] == "0"
+    assert ended.err == "page: page.html\n"
 
 
 def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str) -> None:
     Path("page.html").write_text("mine")
-    told = reflect("tree", thread, "--json", "data.json", "--html", "page.html")
-    assert (told.code, told.out) == (2, "")
-    assert told.err == "reflect: --html: page.html is there already; add --force to replace it\n"
+    ended = reflect("tree", thread, "--json", "data.json", "--html", "page.html")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "reflect: --html: page.html is there already; add --force to replace it\n"
     assert Path("page.html").read_text() == "mine"
     assert not Path("data.json").exists(), "nothing is written if not everything can be"
     assert reflect("tree", thread, "--html", "page.html", "--force").code == 0
@@ -101,9 +101,9 @@ def test_files_are_replaced_only_if_that_is_asked_for(reflect: Any, thread: str)
     ],
 )
 def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line: str) -> None:
-    told = reflect("tree", thread, *args)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert line in told.err
+    ended = reflect("tree", thread, *args)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert line in ended.err
     assert [*Path().iterdir()] == []
 
 
@@ -111,9 +111,9 @@ def test_what_cannot_be_written(reflect: Any, thread: str, args: list[str], line
 def test_unsolved_search_is_no_example_unless_its_score_will_do(reflect: Any) -> None:
     question = "What does UCT balance, and how do agents keep lessons from failures?"
     reflect("run", "lats", question, "--thread", "u", "--max-expansions", "1", "--min-score", "0.95")
-    told = reflect("tree", "u", "--finetune", "-")
-    assert told.code == 2
-    assert "--finetune: nothing to write, for the best trajectory is not solved; --min-score takes it" in told.err
+    ended = reflect("tree", "u", "--finetune", "-")
+    assert ended.code == 2
+    assert "--finetune: nothing to write, for the best trajectory is not solved; --min-score takes it" in ended.err
     assert reflect("tree", "u", "--finetune", "-", "--min-score", "0.1").code == 0
     assert "is not worth 0.99" in reflect("tree", "u", "--finetune", "-", "--min-score", "0.99").err
 
@@ -123,9 +123,9 @@ def test_runs_without_a_tree(reflect: Any) -> None:
     assert "no run has left a tree: make one with" in reflect("tree").err
     assert "there is no thread x" in reflect("tree", "x").err
     reflect("run", "reflection", QUESTION, "--thread", "r")
-    told = reflect("tree", "r")
-    assert (told.code, told.out) == (2, "")
-    assert "thread r holds no tree: reflect draw reflection --thread r shows what it holds" in told.err
+    ended = reflect("tree", "r")
+    assert (ended.code, ended.out) == (2, "")
+    assert "thread r holds no tree: reflect draw reflection --thread r shows what it holds" in ended.err
     assert "no run has left a tree" in reflect("tree").err
 
 
@@ -134,10 +134,10 @@ def test_terminal_is_not_commanded(reflect: Any, tmp_path: Path) -> None:
     corpus.mkdir()
     (corpus / "a.md").write_text("# Tides\n\nTides are \x1b[31mred\x1b[0m \u202e useful waves of the sea.\n")
     reflect("run", "lats", "Why are tides useful?", "--corpus", str(corpus), "--thread", "e")
-    told = reflect("tree", "e")
-    assert told.code == 0
-    assert "\x1b" not in told.out
-    assert "\u202e" not in told.out
+    ended = reflect("tree", "e")
+    assert ended.code == 0
+    assert "\x1b" not in ended.out
+    assert "\u202e" not in ended.out
 
 
 def test_a_tree_is_drawn_with_one_look_at_each_node() -> None:

@@ -26,8 +26,8 @@ def strategy(answer: Answer, *, knows_tasks: bool = False) -> Any:
     """A strategy of one step."""
 
     async def only(state: Any) -> dict[str, Any]:
-        said = answer(state)
-        update = said if isinstance(said, dict) else {"answer": said}
+        given = answer(state)
+        update = given if isinstance(given, dict) else {"answer": given}
         outcome = {"status": "solved", "reason": "it is over"}
         usage = {**NOTHING_SPENT, "model_calls": 2, "total_tokens": 30}
         return {"outcome": outcome, "usage": usage, **update}

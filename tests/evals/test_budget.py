@@ -36,9 +36,9 @@ async def test_evaluation_stops_at_its_budget_and_goes_on_with_more(tmp_path: Pa
     model = FakeChatModel(reply=lambda request: "1")
     tasks = dataset(20)
     await evaluate(chain_of_thought.graph, dataset(1), context=context(model), out=tmp_path / "one")
-    one = read_run(tmp_path / "one")[1]["1"]["usage"]
-    assert one is not None
-    most = 8 * one["total_tokens"]
+    usage = read_run(tmp_path / "one")[1]["1"]["usage"]
+    assert usage is not None
+    most = 8 * usage["total_tokens"]
     budget = Budget(tokens=most)
     out = tmp_path / "run"
     summary = await evaluate(chain_of_thought.graph, tasks, context=context(model), out=out, budget=budget)
@@ -47,9 +47,9 @@ async def test_evaluation_stops_at_its_budget_and_goes_on_with_more(tmp_path: Pa
     assert budget.reached is not None
     assert budget.reached["name"] == "budget_tokens"
     assert {result["outcome"]["status"] for result in read_run(out)[1].values() if result["outcome"]} == {"answered"}
-    asked = len(model.calls)
+    sent = len(model.calls)
     await evaluate(chain_of_thought.graph, tasks, context=context(model), out=out, budget=Budget(tokens=most))
-    assert len(model.calls) == asked
+    assert len(model.calls) == sent
     whole = await evaluate(chain_of_thought.graph, tasks, context=context(model), out=out, budget=Budget(tokens=10**6))
     assert (whole["finished"], len(model.calls)) == (20, 1 + 20)
 

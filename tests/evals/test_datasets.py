@@ -117,8 +117,12 @@ def test_examples_of_langsmith(file: Path, row: Any) -> None:
 
 
 def test_samples_of_inspect_with_messages_and_several_targets(file: Path) -> None:
-    said = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
-    assert first(file, jsonl({"input": said, "target": ["42", "so"]})) == {"id": "1", "question": "Why?", "gold": "42"}
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    assert first(file, jsonl({"input": messages, "target": ["42", "so"]})) == {
+        "id": "1",
+        "question": "Why?",
+        "gold": "42",
+    }
     assert first(file, jsonl({"input": "Why?", "target": ""})) == {"id": "1", "question": "Why?"}
 
 
@@ -244,8 +248,8 @@ def test_format_can_be_given(file: Path) -> None:
 
 
 def test_fingerprint_tells_tasks_apart(file: Path) -> None:
-    one, other = jsonl({"question": "Why?"}), jsonl({"question": "Who?"})
-    prints = [loaded(file, text).fingerprint for text in (one, other, one)]
+    why, who = jsonl({"question": "Why?"}), jsonl({"question": "Who?"})
+    prints = [loaded(file, text).fingerprint for text in (why, who, why)]
     assert prints[0] == prints[2] != prints[1]
     assert len(prints[0]) == 16
 
@@ -286,10 +290,10 @@ BAD = {
 def test_bad_file_is_named_with_its_line(file: Path, text: str, line: str) -> None:
     with pytest.raises(Misuse) as misuse:
         loaded(file, text)
-    said = str(misuse.value)
-    assert said.startswith(str(file))
-    assert line in said
-    assert "\n" not in said
+    error = str(misuse.value)
+    assert error.startswith(str(file))
+    assert line in error
+    assert "\n" not in error
 
 
 @pytest.mark.parametrize("data", [b"question\nWhy\xff?\n", gzip.compress(b"question\nWhy?\n", mtime=0)[:-9]])

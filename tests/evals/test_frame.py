@@ -20,11 +20,11 @@ def read(file: Path) -> list[dict[str, Any]]:
 def test_a_row_per_task_says_what_came_of_it(tmp_path: Path) -> None:
     results = [make_result("a", trials=attempts(False, True)), make_result("b", False, calls=7)]
     write_frame(tmp_path / "f.parquet", [Exported("mine", make_about(), results)])
-    one, other = read(tmp_path / "f.parquet")
-    assert (one["run"], one["strategy"], one["dataset"], one["model"]) == ("mine", "fake", "numbers", "offline")
-    assert (one["id"], one["answer"], one["correct"], one["score_em"]) == ("a", "a", True, 1.0)
-    assert [trial["correct"] for trial in one["trials"]] == [False, True]
-    assert (one["status"], one["seconds"], one["cached_calls"]) == ("solved", 0.5, 0)
+    first, other = read(tmp_path / "f.parquet")
+    assert (first["run"], first["strategy"], first["dataset"], first["model"]) == ("mine", "fake", "numbers", "offline")
+    assert (first["id"], first["answer"], first["correct"], first["score_em"]) == ("a", "a", True, 1.0)
+    assert [trial["correct"] for trial in first["trials"]] == [False, True]
+    assert (first["status"], first["seconds"], first["cached_calls"]) == ("solved", 0.5, 0)
     assert (other["correct"], other["model_calls"], other["total_tokens"], other["trials"]) == (False, 7, 70, [])
 
 

@@ -50,8 +50,8 @@ async def test_old_scores_are_replaced_where_they_are_others_now(tmp_path: Path)
 
 
 async def test_trials_are_measured_too(tmp_path: Path) -> None:
-    said = {"solved": False, "correct": False, "best_correct": False}
-    trials = [{**said, "answer": "2"}, {**said, "answer": "15", "correct": True, "best_correct": True}]
+    wrong = {"solved": False, "correct": False, "best_correct": False}
+    trials = [{**wrong, "answer": "2"}, {**wrong, "answer": "15", "correct": True, "best_correct": True}]
     old_run(tmp_path, "arithmetic", {"gold": "1.5", "answer": "15", "trials": trials})
     await rescore(tmp_path)
     _, now = read_run(tmp_path)

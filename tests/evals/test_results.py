@@ -26,14 +26,14 @@ def test_transcripts_of_tasks_that_end_at_once_are_kept_apart(tmp_path: Path) ->
     assert all(read_transcript(tmp_path, result["transcript"], name) for name, result in results.items())
 
 
-@pytest.mark.parametrize("place", [[0, 9], [3, 90], [10_000, 90], [0, 10_000]])
-def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, place: TranscriptSpan) -> None:
+@pytest.mark.parametrize("span", [[0, 9], [3, 90], [10_000, 90], [0, 10_000]])
+def test_a_transcript_that_does_not_lie_where_it_should_is_left_out(tmp_path: Path, span: TranscriptSpan) -> None:
     store = Store(tmp_path, make_about())
     for name in "ab":
         store.append(make_result(name), Transcript(id=name, messages=[], trials=[], reflections=[], shown={}))
     store.close()
     _, results = read_run(tmp_path)
-    assert read_transcript(tmp_path, place, "a") is None
+    assert read_transcript(tmp_path, span, "a") is None
     assert read_transcript(tmp_path, results["b"]["transcript"], "a") is None
 
 

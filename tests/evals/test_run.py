@@ -147,22 +147,22 @@ async def test_so_many_tasks_are_under_way_at_once(out: Path) -> None:
 
 
 async def test_same_call_goes_on_and_pays_nothing_twice(out: Path) -> None:
-    asked: list[str] = []
+    states: list[str] = []
 
     def answer(state: Any) -> str:
-        asked.append(number(state))
-        if len(asked) == 3:
+        states.append(number(state))
+        if len(states) == 3:
             raise KeyboardInterrupt
         return number(state)
 
     with pytest.raises(KeyboardInterrupt):
         await asyncio.to_thread(asyncio.run, run(strategy(answer), out, 6, concurrency=1))
     assert list(read_run(out)[1]) == ["1", "2"]
-    told: list[tuple[str, bool]] = []
-    summary = await run(strategy(answer), out, 6, on_result=lambda result, new: told.append((result["id"], new)))
-    assert asked == ["1", "2", "3", "3", "4", "5", "6"]
-    assert told[:2] == [("1", False), ("2", False)]
-    assert sorted(told[2:]) == [(name, True) for name in "3456"]
+    reported: list[tuple[str, bool]] = []
+    summary = await run(strategy(answer), out, 6, on_result=lambda result, new: reported.append((result["id"], new)))
+    assert states == ["1", "2", "3", "3", "4", "5", "6"]
+    assert reported[:2] == [("1", False), ("2", False)]
+    assert sorted(reported[2:]) == [(name, True) for name in "3456"]
     assert summary["accuracy"] == 1
 
 
@@ -190,9 +190,9 @@ async def test_half_written_line_is_dropped_and_its_task_run_again(out: Path) ->
     lines = (out / RESULTS).read_bytes().splitlines(keepends=True)
     (out / RESULTS).write_bytes(b"".join(lines[:3]) + lines[3][:50])
     assert len(read_run(out)[1]) == 3
-    asked: list[Any] = []
-    summary = await run(strategy(noting(asked, number)), out)
-    assert [number(state) for state in asked] == [json.loads(lines[3])["id"]]
+    states: list[Any] = []
+    summary = await run(strategy(noting(states, number)), out)
+    assert [number(state) for state in states] == [json.loads(lines[3])["id"]]
     assert summary["correct"] == 4
     assert (out / RESULTS).read_bytes().count(b"\n") == 4
 
@@ -224,9 +224,9 @@ async def test_an_evaluation_goes_on_although_a_setting_was_added(out: Path) -> 
     about = json.loads((out / RUN).read_text())
     del about["settings"]["max_answer_tokens"]
     (out / RUN).write_text(json.dumps(about))
-    asked: list[Any] = []
-    assert (await run(strategy(noting(asked, number)), out))["correct"] == 4
-    assert asked == []
+    states: list[Any] = []
+    assert (await run(strategy(noting(states, number)), out))["correct"] == 4
+    assert states == []
     (out.parent / f"{about['strategy']}-{about['dataset']}-earlier").symlink_to(out)
     wanted = make_about(about["strategy"], CONTEXT, dataset(4))
     assert folder_of(wanted, out.parent).name.endswith("-earlier")
@@ -373,9 +373,9 @@ async def test_result_that_is_being_written_when_all_is_cancelled_counts(
         append(self, result, transcript)
 
     monkeypatch.setattr(Store, "append", slow)
-    told: list[str] = []
+    reported: list[str] = []
     task = asyncio.create_task(
-        run(strategy(number), out, 3, concurrency=1, on_result=lambda result, new: told.append(result["id"]))
+        run(strategy(number), out, 3, concurrency=1, on_result=lambda result, new: reported.append(result["id"]))
     )
     await writing.wait()
     task.cancel()
@@ -383,4 +383,4 @@ async def test_result_that_is_being_written_when_all_is_cancelled_counts(
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert told == list(read_run(out)[1]) == ["1"]
+    assert reported == list(read_run(out)[1]) == ["1"]

@@ -218,8 +218,8 @@ async def test_a_note_says_that_words_are_shared_and_no_answer_is_right(tmp_path
 
 async def test_an_environment_says_what_counts_and_reads_its_own_answers(tmp_path: Path) -> None:
     environment = resolve_environment("questions")
-    for told, reads in (("questions", False), (None, True)):
-        context = ReactContext(model="offline", environment=told)
+    for given, reads in (("questions", False), (None, True)):
+        context = ReactContext(model="offline", environment=given)
         made = resolve_scorer(None, environment, context)
         assert made.correct_if == environment.correct_if
         scored = await made.score(TASKS[0], "So it is.\nAnswer: Rome")

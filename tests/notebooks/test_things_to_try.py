@@ -93,7 +93,7 @@ async def test_aggregation_3_one_last_answer_is_right_less_often_than_a_vote() -
         right, tokens = [], []
         for last in ("population", "single"):
             settings = {"population": 6, "group": group, "rounds": 4, "last": last}
-            outs = [(await names["shares"](question, **settings))[0] for question in range(20)]
+            outs = [(await names["shares"](question, **settings))[0] for question in range(10)]
             right.append(sum(out["answer"] == "9336" for out in outs))
             tokens.append(sum(out["usage"]["total_tokens"] for out in outs))
         assert right[1] < right[0]

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -46,22 +46,24 @@ def forking(folder: Path, *anew: str) -> Iterator[RunModule]:
             start_new_session=True,
         ) as process,
     ):
-        assert process.stdin
-        assert process.stdout
+        requests, codes = process.stdin, process.stdout
+        assert requests
+        assert codes
         files = [Path(name, stream) for stream in ("stdout", "stderr")]
 
         def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
             request = [[module, *arguments], {**os.environ, "PYTHONPATH": str(folder)}, [*map(str, files)]]
-            print(json.dumps(request), file=process.stdin, flush=True)
-            try:
-                code = int(process.stdout.readline())
-            except BaseException:  # the test takes too long: what it has started has to end with it
-                os.killpg(process.pid, signal.SIGKILL)
-                raise
+            print(json.dumps(request), file=requests, flush=True)
+            with ExitStack() as broken_off:  # by a test that takes too long: what it has started must not go on
+                broken_off.callback(os.killpg, process.pid, signal.SIGKILL)
+                code = int(codes.readline())
+                broken_off.pop_all()
             return subprocess.CompletedProcess([module, *arguments], code, *(file.read_text() for file in files))
 
-        yield run
-        process.stdin.close()
+        try:
+            yield run
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
