@@ -67,7 +67,7 @@ class Dialect(PGDialect_asyncpg):
             options["prepared_statement_cache_size"] = _STATEMENTS
         return super().connect(*arguments, **options)
 
-    def do_ping(self, dbapi_connection: Any) -> bool:
+    def do_ping(self, dbapi_connection: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # it says True
         """Tell whether a connection lives."""
         connection = dbapi_connection.driver_connection
         if connection.is_closed():
