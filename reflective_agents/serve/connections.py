@@ -40,8 +40,8 @@ def keeps_prepared() -> bool:
     return os.environ.get("REFLECT_PREPARED_STATEMENTS", "").strip().lower() not in ("false", "0", "no", "off")
 
 
-class _Asked(Generic[C]):
-    """When connections were last asked whether they live."""
+class _Checks(Generic[C]):
+    """When it was last checked whether connections live."""
 
     def __init__(self) -> None:
         self._moments: WeakKeyDictionary[C, float] = WeakKeyDictionary()
@@ -59,7 +59,7 @@ class Dialect(PGDialect_asyncpg):
     """SQLAlchemy's connections, for Aegra's own tables."""
 
     supports_statement_cache = True
-    _asked: _Asked[Any] = _Asked()
+    _checks: _Checks[Any] = _Checks()
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
         """Open a connection."""
@@ -72,13 +72,13 @@ class Dialect(PGDialect_asyncpg):
         connection = dbapi_connection.driver_connection
         if connection.is_closed():
             return False
-        return not self._asked.is_due(connection) or bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        return not self._checks.is_due(connection) or bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
     """psycopg's connections, for checkpoints and memories."""
 
-    _asked: _Asked[AsyncConnection[Any]] = _Asked()
+    _checks: _Checks[AsyncConnection[Any]] = _Checks()
 
     def __init__(self, conninfo: str, *, kwargs: dict[str, Any], **options: Any) -> None:
         if keeps_prepared():
@@ -93,7 +93,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             psycopg.OperationalError: if it does not.
         """
         # Only the end of a connection is heard unasked, or what leads to it.
-        if _has_news(conn) or Pool._asked.is_due(conn):
+        if _has_news(conn) or Pool._checks.is_due(conn):
             await AsyncConnectionPool.check_connection(conn)
 
 
