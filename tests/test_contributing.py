@@ -109,6 +109,7 @@ def test_what_the_walk_throughs_write_is_typed(project: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.thorough
 def test_the_command_knows_a_new_strategy(project: Path) -> None:
     shown = run_in(project, "reflective_agents.cli", "strategies").stdout
     assert STRATEGIES

@@ -13,7 +13,7 @@ from reflective_agents.state.settings import settings_of, strategy_names
 
 PREFIX = "REFLECT_"
 PROCESS = {"ALLOWED_HOSTS", "ALLOWED_ORIGINS", "CACHE_DIR", "HOME", "JWT_ALGORITHM", "JWT_AUDIENCE", "JWT_KEY", "KEYS"}
-PROCESS |= {"LOG", "LOG_LEVEL", "POLICY", "SERVE_DIR"}
+PROCESS |= {"LOG", "LOG_LEVEL", "POLICY", "PREPARED_STATEMENTS", "SERVE_DIR"}
 """Variables that are no settings of a strategy, without the prefix."""
 OTHERS = {"MODEL", "JUDGE_MODEL", "CRITIC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "TAVILY_API_KEY"}
 OTHERS |= {"TAVILY_BASE_URL", "WIKIPEDIA_URL", "DATABASE_URL", "REDIS_URL", "OLLAMA_HOST"}

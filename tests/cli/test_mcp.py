@@ -49,6 +49,7 @@ def test_it_ends_with_its_client(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
+@pytest.mark.thorough
 def test_a_line_that_is_no_text_ends_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "reflective_agents.cli", "mcp"]
     environment = {**os.environ, "REFLECT_HOME": str(tmp_path)}

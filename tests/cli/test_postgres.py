@@ -37,6 +37,7 @@ def database(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", server.get_uri())
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("database")
 def test_threads_in_postgres(reflect: Any, tmp_path: Path) -> None:
     assert reflect("run", "lats", "Why is reflection useful?", "--thread", "t").code == 0

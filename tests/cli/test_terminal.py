@@ -96,7 +96,7 @@ def wait_for_line(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"{text!r} was not said: {seen}")
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_run_is_resumed(
     start: Start, reflect: Any, slow_server: OpenAIServer, signum: signal.Signals, monkeypatch: pytest.MonkeyPatch
@@ -184,7 +184,6 @@ def test_person_at_the_terminal_is_asked() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("key", "code", "shown"), [("\x03", 130, "interrupted; go on"), ("\x04", 3, "waits for a critique")]
 )

@@ -293,6 +293,7 @@ async def test_one_failing_search_does_not_spoil_the_others(
     assert any("https://example.com/first" in request.text for request in server.calls)
 
 
+@pytest.mark.thorough
 @every_searching
 async def test_a_search_that_hangs_does_not_outlast_the_run(
     ask: Ask, strategy: Strategy, tavily: Callable[[TavilyServer], dict[str, Any]]

@@ -122,7 +122,7 @@ async def test_what_is_in_the_midst_of_a_page_is_found(strategy: Strategy, monke
     assert out["usage"]["model_calls"] == len(server.requests)
 
 
-@pytest.mark.matrix(over="strategy", keep=2)
+@pytest.mark.thorough
 @every_case("case", itertools.product(["English", "Chinese"], ["text first", "question first"]), CITING, "-".join)
 async def test_a_long_message_is_cited_like_a_corpus(
     strategy: Strategy, case: tuple[str, str], monkeypatch: pytest.MonkeyPatch
@@ -174,7 +174,6 @@ async def test_a_size_that_was_found_is_remembered(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.thorough
 @pytest.mark.crossed(2)
-@pytest.mark.matrix(over="strategy", keep=2)
 @pytest.mark.parametrize("strategy", CITING, ids=name_of)
 async def test_a_long_message_that_a_summary_covers_is_still_cited(
     strategy: Strategy, monkeypatch: pytest.MonkeyPatch

@@ -28,8 +28,8 @@ SUMMARIES: dict[str, Callable[[], str]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.crossed
-@pytest.mark.matrix
 @pytest.mark.parametrize("strategy", ["chain_of_thought", "react"])
 @pytest.mark.parametrize("name", SUMMARIES)
 async def test_a_run_goes_on_whatever_its_summary_is(name: str, strategy: str) -> None:

@@ -52,7 +52,7 @@ async def status(verifier: dict[str, Any], answer: str) -> str:
     return str(out["outcome"]["status"])
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.sandbox
 @pytest.mark.parametrize("name", PROGRAMS)
 async def test_programs_are_bounded_and_accept_nothing(name: str) -> None:

@@ -21,6 +21,7 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
 EVERY = [pytest.param(name, marks=marks(name)) for name in REPLAYS | SANDBOXED]
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", EVERY)
 async def test_the_published_figures(name: str, recorded: Path) -> None:

@@ -23,6 +23,7 @@ def collector() -> Iterator[None]:
     gc.callbacks[:] = callbacks
 
 
+@pytest.mark.thorough
 def test_the_first_full_collections_alone_keep_what_they_leave() -> None:
     before, loaded = gc.get_freeze_count(), [Node() for _ in range(1_000)]
     spare_what_stays()

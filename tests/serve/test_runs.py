@@ -162,7 +162,7 @@ async def test_a_stream_that_breaks_off_is_resumed() -> None:
 
 
 async def test_a_run_that_is_over_and_tells_nobody_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reflective_agents.serve.run_stream.SILENCE", 0.05)
+    monkeypatch.setattr("reflective_agents.serve.runs._SILENCE", 0.05)
     whole = Dev()
 
     async def server(scope: Scope, receive: Receive, send: Send) -> None:

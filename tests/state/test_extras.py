@@ -61,6 +61,7 @@ def applies(requirement: Requirement) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
 
 
+@pytest.mark.thorough
 @pytest.mark.process
 def test_graphs_can_be_imported_without_any_extra() -> None:
     names = sorted(f"reflective_agents.graphs.{path.stem}" for path in (ROOT / "graphs").glob("[a-z]*.py"))

@@ -27,6 +27,7 @@ async def connected(address: str) -> "AsyncIterator[ClientSession]":
         yield session
 
 
+@pytest.mark.thorough
 async def test_a_call_needs_no_session(address: str) -> None:
     params = {"name": "reflection", "arguments": {"question": WHY, "settings": {"max_rounds": 1}}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

@@ -115,7 +115,7 @@ def test_they_are_found() -> None:
     assert len(names) > 300
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("unit", UNITS)
 def test_every_reader_takes_linear_time(unit: str) -> None:

@@ -80,7 +80,7 @@ def cpu(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.matrix(keep=2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("unit", [*reversed(UNITS)])
 def test_long_runs_take_linear_time(unit: str) -> None:
     for before in {"", BEFORE[UNITS.index(unit) % len(BEFORE)]}:  # each beside some units, and all before each reader
@@ -90,7 +90,7 @@ def test_long_runs_take_linear_time(unit: str) -> None:
             assert any(growth(read, short, long) < 5 for _ in range(10)), (read, before)
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "unit",
     [

@@ -79,7 +79,7 @@ ENDLESS = {
 }
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize("code", ENDLESS.values(), ids=list(ENDLESS))
 async def test_a_program_that_never_ends_is_killed(code: str) -> None:
     result = await run_program(f"print('begun', flush=True)\n{code}", timeout=3, memory_mb=211)

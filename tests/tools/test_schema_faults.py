@@ -48,7 +48,7 @@ HOSTILE: list[Any] = [
 ]
 
 
-@pytest.mark.matrix
+@pytest.mark.thorough
 @pytest.mark.parametrize(("schema", "value"), HOSTILE, ids=range(len(HOSTILE)))
 async def test_a_check_that_takes_too_much_is_a_fault_and_the_next_is_done(schema: Any, value: Any) -> None:
     found = await asyncio.gather(schema_faults(schema, value), *(schema_faults({}, {}) for _ in range(5)))

@@ -190,6 +190,7 @@ async def test_a_check_function_shows_it_too() -> None:
     assert (await run_tests("def f(x): return x", test, "f")).cases[0].output == "2"
 
 
+@pytest.mark.thorough
 async def test_after_a_test_that_hangs_or_ends_everything_the_others_go_on() -> None:
     program = "import os, time\ndef f(x):\n    while x == 1: time.sleep(1)\n    return x if x != 2 else os.kill(-1, 9)"
     tests = [f"assert f({number}) == {number}" for number in (0, 1, 2, 3)]

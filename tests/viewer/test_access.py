@@ -43,7 +43,7 @@ async def shown(window: Page, text: str, folder: Path, width: int = 1400) -> Non
     await window.goto(file.as_uri())
 
 
-@pytest.mark.matrix(over="scheme", keep=1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 async def test_axe_finds_nothing(

@@ -121,6 +121,7 @@ def events(picture: Picture) -> Iterator[dict[str, Any]]:
             yield {"seq": next(numbers), "event": "pruned", "node": key}
 
 
+@pytest.mark.thorough
 async def test_only_what_events_have_changed_is_told(waiting: Shown) -> None:
     """The live page tells the view everything once, then of each event only what is new; together that is all."""
     script = (PACKAGE / "serve" / "page" / "growing.js").read_text()

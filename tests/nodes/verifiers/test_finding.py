@@ -174,6 +174,7 @@ sys.exit(1)
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.sandbox
 async def test_a_command_reads_the_answer(tmp_path: Path) -> None:
     check = tmp_path / "check.py"
