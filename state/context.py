@@ -284,12 +284,12 @@ class Context(BaseContext):
         """Whether a run is shown what was learned before: from earlier runs, if they were kept."""
         return self.experience is not None
 
-    def explicit_settings(self) -> JsonObject:
-        """Return what `BaseContext.explicit_settings` does, without the parameters of the environment."""
-        settings = super().explicit_settings()
-        if "model_parameters" in settings:
-            settings["model_parameters"] = self.own_parameters
-        return settings
+    def chosen(self) -> dict[str, Any]:
+        """Return what `BaseContext.chosen` does, without the parameters of the environment."""
+        chosen = super().chosen()
+        if "model_parameters" in chosen:
+            chosen["model_parameters"] = self.own_parameters
+        return chosen
 
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.
@@ -320,6 +320,8 @@ class Context(BaseContext):
         """
         merged = super().merged(own, chosen)
         if "model_parameters" in own and "model_parameters" in chosen:
-            parameters = {**cls.model_validate(dict(own)).model_parameters, **merged.model_parameters}
+            # Not those of `merged`: beside the caller's it has the environment's, before which the graph's own go.
+            given = from_json(chosen["model_parameters"])
+            parameters = {**cls.model_validate(dict(own)).model_parameters, **given}
             merged = merged.model_copy(update={"model_parameters": parameters})
         return merged

@@ -12,10 +12,11 @@ from tests.support.needs import ROOT, SERVE_PYTHON
 
 pytestmark = [pytest.mark.aegra, pytest.mark.thorough, pytest.mark.timeout(300)]
 
-SCRIPT = """
+SCRIPT = r"""
 import asyncio, json
 from reflective_agents.serve import run_events
 run_events.configure()
+from aegra_api.core.sse import format_sse_message
 from aegra_api.core.redis_manager import redis_manager
 from aegra_api.services.broker import broker_manager
 
@@ -26,6 +27,14 @@ async def trips():
 async def main():
     await redis_manager.initialize()
     broker = broker_manager.get_or_create_broker("run")
+    payloads = [("custom", {"seq": number}) for number in range(30)] + [("end", {"status": "success"})]
+
+    async def put(payloads):
+        for payload in payloads:
+            await broker.put(await broker_manager.allocate_event_id("run"), payload)
+
+    # The listener comes after these: Aegra has read what was kept a moment before.
+    await put(payloads[:10])
     heard = []
 
     async def listen():
@@ -36,27 +45,31 @@ async def main():
     while not (await redis_manager.get_client().pubsub_numsub("aegra:run:run"))[0][1]:
         await asyncio.sleep(0.01)
     before = await trips()
-    for payload in [("custom", {"seq": number}) for number in range(20)] + [("end", {"status": "success"})]:
-        await broker.put(await broker_manager.allocate_event_id("run"), payload)
+    await put(payloads[10:])
     spent = await trips() - before
     await asyncio.wait_for(listener, 10)
     kept = await broker_manager._make_broker("run").replay(None)
-    print(json.dumps({"heard": heard, "kept": kept, "trips": spent / 21}))
+    late = [event async for event in broker_manager._make_broker("run").aiter()]
+    line = format_sse_message("custom", {"text": TEXT}).splitlines()[1]
+    sent = json.loads(line.removeprefix("data: "))
+    print(json.dumps({"heard": heard, "late": late, "kept": kept, "trips": spent / 21, "text": sent["text"]}))
 
 asyncio.run(main())
 """
+TEXT = r"print('caf\u00e9'), \\u00e9, \ud83d\ude00"
 
 
-def test_each_event_is_kept_and_heard_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_event_is_kept_and_heard_once_as_it_was_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with TemporaryDirectory() as folder:
         monkeypatch.setenv("REFLECT_SERVE_DIR", folder)
         with redis() as url:
             monkeypatch.setenv("REDIS_URL", url)
             monkeypatch.setenv("REDIS_BROKER_ENABLED", "true")
-            command = [str(SERVE_PYTHON), "-c", SCRIPT]
+            command = [str(SERVE_PYTHON), "-c", f"TEXT = {TEXT!r}{SCRIPT}"]
             process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert process.returncode == 0, process.stderr
     found = json.loads(process.stdout.splitlines()[-1])
-    assert found["heard"] == found["kept"]
-    assert [payload[1].get("seq") for _, payload in found["kept"]] == [*range(20), None]
+    assert found["heard"] == found["late"] == found["kept"]
+    assert [payload[1].get("seq") for _, payload in found["kept"]] == [*range(30), None]
     assert found["trips"] < 2.5
+    assert found["text"] == TEXT

@@ -335,3 +335,13 @@ def test_a_caller_changes_single_parameters_of_a_graph(monkeypatch: pytest.Monke
     given = schema.merged(own, {"model_parameters": {"service_tier": "priority"}})
     with pytest.raises(OperatorOnly):
         policy.check_caller(given, given.defaults)
+
+
+def test_a_graphs_own_parameters_go_before_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.9, "seed": 1}')
+    own = {"model_parameters": {"top_p": 0.5}}
+    given: dict[str, Any] = {"model_parameters": {"top_k": 3}}
+    for chosen in (given, ReflectionContext(**given).chosen()):
+        merged = ReflectionContext.merged(own, chosen)
+        assert merged.model_parameters == {"top_p": 0.5, "seed": 1, "top_k": 3}
+    assert ReflectionContext.merged(own, {"model_parameters": {"top_p": 0.9}}).model_parameters["top_p"] == 0.9
