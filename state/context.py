@@ -321,7 +321,7 @@ class Context(BaseContext):
         merged = super().merged(own, chosen)
         if "model_parameters" in own and "model_parameters" in chosen:
             # Not those of `merged`: beside the caller's it has the environment's, before which the graph's own go.
-            given = from_json(chosen["model_parameters"])
+            given: Any = from_json(chosen["model_parameters"])
             parameters = {**cls.model_validate(dict(own)).model_parameters, **given}
             merged = merged.model_copy(update={"model_parameters": parameters})
         return merged

@@ -43,7 +43,7 @@ def thread_view(state: ThreadState, run: Run | None) -> JsonObject:
     values = values_of(state)
     strategy = values.get("strategy", "")
     messages = convert_to_messages(values.get("messages") or [])
-    unstored = [] if run is None or _has_stored(state, run) else messages_given(run)
+    unstored = [] if run is None or _has_stored(state, run) else _not_shown(messages_given(run), messages, state, run)
     quotes = _quotes(values)
     return {
         "strategy": strategy,
@@ -126,6 +126,16 @@ def _has_stored(state: ThreadState, run: Run) -> bool:
     """Tell whether a run has stored what it was asked."""
     metadata = state.get("metadata") or {}
     return metadata.get("run_id") == run["run_id"] and metadata.get("source") != "input"
+
+
+def _not_shown(
+    given: list[BaseMessage], messages: list[BaseMessage], state: ThreadState, run: Run
+) -> list[BaseMessage]:
+    """Return what a run was given, unless its first state shows it already, as LangGraph does in the moment when it is
+    about to store it."""
+    is_its_own = (state.get("metadata") or {}).get("run_id") == run["run_id"]
+    last = messages[len(messages) - len(given) :] if is_its_own and len(given) <= len(messages) else []
+    return [] if [message.text for message in last] == [message.text for message in given] else given
 
 
 def _message(message: BaseMessage, quotes: Mapping[str, list[str]]) -> JsonObject:

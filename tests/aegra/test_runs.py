@@ -118,7 +118,7 @@ async def test_what_a_killed_process_works_on_goes_on_in_the_other(
     assert_all_is_well(await ended(servers[1], runs))
     assert MANY <= under_way() <= 2 * MANY
     paid_twice = len(model_server.requests) - before - under_way() - MANY * CALLS
-    assert 0 < paid_twice <= MANY * CALLS_OF_A_STEP
+    assert 0 <= paid_twice <= MANY * CALLS_OF_A_STEP
     servers[0].wait_until_ready()
 
 
