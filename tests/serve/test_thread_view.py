@@ -121,3 +121,12 @@ def test_what_a_run_was_asked_is_shown_before_it_has_stored_that(stored: dict[st
 def test_a_run_with_messages_that_cannot_be_read_has_none(messages: Any) -> None:
     run: Any = {"run_id": "1", "status": "error", "kwargs": {"input": {"messages": messages}}}
     assert messages_given(run) == []
+
+
+def test_what_the_first_state_of_a_run_shows_is_not_shown_twice() -> None:
+    run: Any = {"run_id": "1", "status": "running", "input": {"messages": [["user", "Why?"]]}}
+    values = {"messages": [{"type": "human", "content": "Why?"}]}
+    state: Any = {"values": values, "next": ["begin"], "tasks": [], "metadata": {"run_id": "1", "source": "input"}}
+    assert [message["text"] for message in thread_view(state, run)["messages"]] == ["Why?"]
+    state["metadata"]["run_id"] = "0"
+    assert [message["text"] for message in thread_view(state, run)["messages"]] == ["Why?", "Why?"]
