@@ -1,7 +1,7 @@
 """The prompt of an agent, which holds its task and its steps so far."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TypeVar
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
@@ -53,8 +53,8 @@ def agent_prompt(
         most: Longest prompt, in estimated tokens; `max_context_tokens`, or what is known of the model, if that is less.
     """
     seen = with_repetitions_marked(state["steps"], environment)
-    with_steps_from = _prompt_as_text if step.context.acting == "paper" else _prompt_as_calls
-    build = partial(with_steps_from, state, step, environment, tools, seen, closing)
+    parts = _Parts(state, step, environment, tools, seen, closing)
+    build = parts.as_text if step.context.acting == "paper" else parts.as_calls
     held = step.context.max_context_tokens
     known = longest_estimated(model_of(step, step.context.model), step.meter)
     if known is not None:
@@ -72,57 +72,51 @@ def agent_prompt(
     return prompt
 
 
-def _prompt_as_text(
-    state: Acting,
-    step: Step[ReactContext],
-    environment: Environment | None,
-    tools: Sequence[BaseTool],
-    seen: Sequence[ActionStep],
-    closing: str,
-    first: int,
-) -> list[BaseMessage]:
-    """Build the prompt on paper, with the steps from `first` on."""
-    scratch = scratchpad(seen, first)
-    if closing:
-        scratch += f"\n{closing}"
-    return prompts.TEXT.format_messages(
-        task=task_text(environment, tools, step),
-        situation=situation(tools),
-        lessons=state["hints"],
-        conversation=state["messages"][:-1],
-        request=state["request"],
-        scratchpad=scratch,
-    )
+@dataclass(frozen=True)
+class _Parts:
+    """What the prompt of a step is made of, on paper or as calls."""
 
+    state: Acting
+    step: Step[ReactContext]
+    environment: Environment | None
+    tools: Sequence[BaseTool]
+    seen: Sequence[ActionStep]
+    closing: str
 
-def _prompt_as_calls(
-    state: Acting,
-    step: Step[ReactContext],
-    environment: Environment | None,
-    tools: Sequence[BaseTool],
-    seen: Sequence[ActionStep],
-    closing: str,
-    first: int,
-) -> list[BaseMessage]:
-    """Build the prompt as a conversation with calls of tools, with the steps from `first` on."""
-    scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
-    for taken in seen[first:]:
-        scratch += taken["messages"]
-    if closing:
-        scratch.append(HumanMessage(closing))
-    parts = {
-        "lessons": state["hints"],
-        "conversation": state["messages"][:-1],
-        "request": state["request"],
-        "scratch": scratch,
-    }
-    if environment is None:
-        task = examples_text(step.context.few_shot)
-        return prompts.TOOLS.format_messages(task=task, situation=situation(tools), **parts)
-    task = task_prompt(environment, examples=step.context.few_shot, request=state["request"])
-    names = ", ".join(tool.name for tool in tools)
-    beside = prompts.BESIDE_ACTIONS.format(tools=names) if tools else ""
-    return prompts.ACTIONS.format_messages(task=task, beside=beside, **parts)
+    def as_text(self, first: int) -> list[BaseMessage]:
+        """Build the prompt on paper, with the steps from `first` on."""
+        scratch = scratchpad(self.seen, first)
+        if self.closing:
+            scratch += f"\n{self.closing}"
+        return prompts.TEXT.format_messages(
+            task=task_text(self.environment, self.tools, self.step),
+            situation=situation(self.tools),
+            lessons=self.state["hints"],
+            conversation=self.state["messages"][:-1],
+            request=self.state["request"],
+            scratchpad=scratch,
+        )
+
+    def as_calls(self, first: int) -> list[BaseMessage]:
+        """Build the prompt as a conversation with calls of tools, with the steps from `first` on."""
+        scratch: list[AnyMessage] = [HumanMessage(prompts.LEFT_OUT.format(last=first))] if first else []
+        for taken in self.seen[first:]:
+            scratch += taken["messages"]
+        if self.closing:
+            scratch.append(HumanMessage(self.closing))
+        parts = {
+            "lessons": self.state["hints"],
+            "conversation": self.state["messages"][:-1],
+            "request": self.state["request"],
+            "scratch": scratch,
+        }
+        if self.environment is None:
+            task = examples_text(self.step.context.few_shot)
+            return prompts.TOOLS.format_messages(task=task, situation=situation(self.tools), **parts)
+        task = task_prompt(self.environment, examples=self.step.context.few_shot, request=self.state["request"])
+        names = ", ".join(tool.name for tool in self.tools)
+        beside = prompts.BESIDE_ACTIONS.format(tools=names) if self.tools else ""
+        return prompts.ACTIONS.format_messages(task=task, beside=beside, **parts)
 
 
 async def with_fewer_steps(
