@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
+from unittest.mock import patch
 from uuid import uuid4
 from zlib import crc32
 
@@ -236,17 +237,23 @@ def no_processes(pytestconfig: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def clean_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[None, None, None]:
     """Start each test without settings, and with a home of its own, which is made when something is put there.
+
+    What the test's own `.env` sets goes with it, before a fixture of the next module can see it.
 
     The indexes of documents are shared: each has the name of its folder, and that of the articles takes longer to make
     than most runs.
     """
-    for name in _settings():
-        monkeypatch.delenv(name)
-    shared = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv("REFLECT_HOME", str(shared / "homes" / uuid4().hex))
-    monkeypatch.setenv("REFLECT_CACHE_DIR", str(shared / "reflect-cache"))
+    with patch.dict(os.environ):
+        for name in _settings():
+            monkeypatch.delenv(name)
+        shared = tmp_path_factory.getbasetemp()
+        monkeypatch.setenv("REFLECT_HOME", str(shared / "homes" / uuid4().hex))
+        monkeypatch.setenv("REFLECT_CACHE_DIR", str(shared / "reflect-cache"))
+        yield
 
 
 @pytest.fixture(autouse=True)
