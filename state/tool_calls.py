@@ -1,15 +1,16 @@
 """Tool calls of a message: how many are read, what each is called, and how some of them are left out."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall, ToolMessage
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 MAX_CALLS = 64
 """Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
 M = TypeVar("M", bound=AIMessage)
+B = TypeVar("B", bound=BaseMessage)
 
 
 def with_call_ids(message: M, earlier: Iterable[BaseMessage] = ()) -> M:
@@ -49,6 +50,16 @@ def _with_own_ids(calls: Sequence[ToolCall | InvalidToolCall], taken: set[str | 
         taken.add(name)
         named.append({**call, "id": name})
     return named
+
+
+def with_callers(messages: Iterable[B]) -> Iterator[tuple[AIMessage | None, B]]:
+    """Yield each message, the result of a tool with the message that has called it: the last of a model before it. The
+    ids do not tell, for some servers begin anew with each message."""
+    caller: AIMessage | None = None
+    for message in messages:
+        if isinstance(message, AIMessage):
+            caller = message
+        yield (caller if isinstance(message, ToolMessage) else None), message
 
 
 def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
