@@ -26,7 +26,7 @@ _UNSEEN = (
 _OPENS, _WIDE = "<\uff1c\ufe64", 0xFEE0
 """The sign that opens a tag and its wide and small forms; and how far a wide letter stands from its plain form."""
 _LIKE = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
-"""Letters beyond ASCII that differ from a letter in their case alone: dotted and dotless i, the sign of Kelvin, long s."""
+"""Other letters that differ from one in their case alone: dotted and dotless i, the sign of Kelvin, long s."""
 
 
 def _forms(letter: str) -> str:

@@ -54,8 +54,8 @@ def test_a_call_without_a_result_is_not_shown() -> None:
 
 def test_a_result_belongs_to_the_call_before_it() -> None:
     other = AIMessage("", tool_calls=[call("1", "never_answered")])
-    for messages in ([other, DELEGATED, LOOKED_UP], [DELEGATED, LOOKED_UP, other]):
-        text = "\n".join(text for _, text in shown(ASKED, *messages))
+    for work in (shown(ASKED, other, DELEGATED, LOOKED_UP), shown(ASKED, DELEGATED, LOOKED_UP, other)):
+        text = "\n".join(text for _, text in work)
         assert "never_answered" not in text
         assert "look_up" in text
 
