@@ -176,7 +176,7 @@ async def propose(
         replies = [await call_tools(step, context.model, prompt, tools, listener=listener)]
     else:
         model = with_tools(model_of(step, context.model), tools)
-        replies = [called(reply) for reply in await sample_some(step, model, prompt, count)]
+        replies = [called(reply, prompt) for reply in await sample_some(step, model, prompt, count)]
     if context.parallel_calls:
         return replies
     return [reply.model_copy(update={"tool_calls": reply.tool_calls[:1]}) for reply in replies]
@@ -197,7 +197,7 @@ async def demand_call(step: Step[ReactContext], tools: Sequence[BaseTool], promp
         step.meter.count(parse_failures=1)
         step.emit("invalid_output", problem=problem)
         # With a seed the same prompt would have the same reply.
-        prompt = [*prompt, *retry(reply, problem)]
+        prompt = [*prompt, *retry(reply, problem, prompt)]
     raise InvalidOutput(f"no call of a tool in {ATTEMPTS} attempts: the model wrote text instead")
 
 

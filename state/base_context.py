@@ -197,7 +197,11 @@ class BaseContext(BaseSettings):
         before = self.in_new_names(earlier)
         if all(getattr(self, name) == value for name, value in before.items()):
             return self
-        return self._again({**before, **self.chosen()})
+        return self._again(self._over(before))
+
+    def _over(self, earlier: JsonObject) -> JsonObject:
+        """Return what the caller has chosen now, and beside it what was chosen earlier."""
+        return {**earlier, **self.chosen()}
 
     def _again(self, settings: JsonObject) -> Self:
         own = self._own.chosen() if self._own else {}

@@ -291,6 +291,20 @@ class Context(BaseContext):
             chosen["model_parameters"] = self.own_parameters
         return chosen
 
+    def defaults(self) -> "Context":
+        """Return what holds where the caller chooses nothing: the graph's own settings, else `ambient`."""
+        defaults = super().defaults()
+        assert isinstance(defaults, Context)
+        return defaults
+
+    def _over(self, earlier: JsonObject) -> JsonObject:
+        settings = super()._over(earlier)
+        if "model_parameters" in earlier:  # of which each name is a choice of its own
+            usual = self.defaults().model_parameters.items()
+            given = dict(item for item in self.model_parameters.items() if item not in usual)
+            settings["model_parameters"] = {**self.own_parameters, **earlier["model_parameters"], **given}
+        return settings
+
     def raised(self, by: Mapping[str, float]) -> Self:
         """Return these settings with limits that are higher by so much, each by its name.
 
@@ -322,6 +336,6 @@ class Context(BaseContext):
         if "model_parameters" in own and "model_parameters" in chosen:
             # Not those of `merged`: beside the caller's it has the environment's, before which the graph's own go.
             given: Any = from_json(chosen["model_parameters"])
-            parameters = {**cls.model_validate(dict(own)).model_parameters, **given}
+            parameters = {**merged.defaults().model_parameters, **given}
             merged = merged.model_copy(update={"model_parameters": parameters})
         return merged

@@ -1,15 +1,65 @@
-"""Tool calls of a message: how many are read, and how some of them are left out."""
+"""Tool calls of a message: how many are read, what each is called, and how some of them are left out."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall, ToolMessage
 
-from reflective_agents.state.json_types import JsonMapping
+from reflective_agents.state.json_types import JsonMapping, JsonObject
 
 MAX_CALLS = 64
 """Calls of one message that are run; one more is refused, which tells the model, and the rest is dropped."""
 M = TypeVar("M", bound=AIMessage)
+B = TypeVar("B", bound=BaseMessage)
+
+
+def with_call_ids(message: M, earlier: Iterable[BaseMessage] = ()) -> M:
+    """Return the message with an id of its own for each of its tool calls.
+
+    Some servers give no ids, or several calls the same, such as the name of the tool, within a message or from message
+    to message: the results could not be told apart, and some providers refuse that. Such calls are numbered. Store
+    this message rather than the model's own: a provider refuses a tool message whose id no call has.
+
+    Args:
+        message: What a model said.
+        earlier: What is sent to models before it, whose ids are taken.
+    """
+    if len(message.tool_calls) > MAX_CALLS + 1:
+        message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
+    before, count = _calls(message), len(message.tool_calls)
+    taken = {call["id"] for each in earlier if isinstance(each, AIMessage) for call in _calls(each)}
+    named = _with_own_ids(before, taken)
+    renamed = {call["id"] for call, new in zip(before, named, strict=True) if call["id"] != new["id"]}
+    # The providers' clients send the calls themselves, too.
+    content = _without_blocks(message, renamed - {None})
+    update = {"tool_calls": named[:count], "invalid_tool_calls": named[count:], "content": content}
+    return message.model_copy(update=update)
+
+
+def _calls(message: AIMessage) -> list[ToolCall | InvalidToolCall]:
+    return [*message.tool_calls, *message.invalid_tool_calls]
+
+
+def _with_own_ids(calls: Sequence[ToolCall | InvalidToolCall], taken: set[str | None]) -> list[JsonObject]:
+    named: list[JsonObject] = []
+    for call in calls:
+        name, number = call["id"] or "call_1", 1
+        while name in taken:
+            number += 1
+            name = f"{call['id'] or 'call'}_{number}"
+        taken.add(name)
+        named.append({**call, "id": name})
+    return named
+
+
+def with_callers(messages: Iterable[B]) -> Iterator[tuple[AIMessage | None, B]]:
+    """Yield each message, the result of a tool with the message that has called it: the last of a model before it. The
+    ids do not tell, for some servers begin anew with each message."""
+    caller: AIMessage | None = None
+    for message in messages:
+        if isinstance(message, AIMessage):
+            caller = message
+        yield (caller if isinstance(message, ToolMessage) else None), message
 
 
 def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
@@ -17,11 +67,15 @@ def only_calls(message: M, calls: Sequence[ToolCall]) -> M:
     responses repeat each call as a block, and are refused with one that nothing answers."""
     kept = {call["id"] for call in calls}
     called = {call["id"] for call in message.tool_calls if call["id"]}
-    dropped = called - kept
+    return message.model_copy(update={"tool_calls": list(calls), "content": _without_blocks(message, called - kept)})
+
+
+def _without_blocks(message: AIMessage, calls: Collection[object]) -> str | list[str | JsonObject]:
+    """Return the content of a message without the blocks that repeat calls with these ids."""
     content = message.content
-    if isinstance(content, list):
-        content = [block for block in content if not (isinstance(block, dict) and _ids_of(block) & dropped)]
-    return message.model_copy(update={"tool_calls": list(calls), "content": content})
+    if isinstance(content, str):
+        return content
+    return [block for block in content if not (isinstance(block, dict) and _ids_of(block).intersection(calls))]
 
 
 def _ids_of(block: JsonMapping) -> set[object]:

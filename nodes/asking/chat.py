@@ -22,7 +22,7 @@ from reflective_agents.nodes.step import Step
 from reflective_agents.state.context import Context, Model, Structured
 from reflective_agents.state.errors import InvalidOutput, Misuse, ModelFailed, Refused
 from reflective_agents.state.json_types import JsonObject
-from reflective_agents.tools.run import with_call_ids
+from reflective_agents.state.tool_calls import with_call_ids
 
 T = TypeVar("T", bound=BaseModel)
 ATTEMPTS = 3
@@ -141,12 +141,12 @@ async def call_tools(
     if listener and (reply.tool_calls or reply.invalid_tool_calls):
         # Something was shown as the answer and turned out to be none: this model writes at length before it calls.
         capabilities_of(chat).talks = await listener.retract()
-    return called(reply)
+    return called(reply, messages)
 
 
-def called(reply: AIMessage) -> AIMessage:
-    """Return a reply with an id for each of its calls, and no metadata of the provider's."""
-    return with_call_ids(reply.model_copy(update={"response_metadata": {}, "usage_metadata": None}))
+def called(reply: AIMessage, prompt: Sequence[BaseMessage]) -> AIMessage:
+    """Return a reply with an id for each of its calls, which none in the prompt has, and no metadata of a provider."""
+    return with_call_ids(reply.model_copy(update={"response_metadata": {}, "usage_metadata": None}), prompt)
 
 
 async def ask(
@@ -192,7 +192,7 @@ async def ask(
         # A method that has worked before was only missed this time.
         if value is None and was_ignored(reply, methods.current) and not capabilities.proven:
             methods.ignored()
-        prompt += retry(reply, problem)
+        prompt += retry(reply, problem, prompt)
     cause = f" (its server {'; '.join(methods.failures)})" if methods.failures else ""
     raise InvalidOutput(f"no valid {schema.__name__} in {ATTEMPTS} attempts; the last one: {problem[:300]}{cause}")
 

@@ -10,6 +10,7 @@ from reflective_agents.nodes.asking.transcript import material, steps_text
 from reflective_agents.nodes.strategy import AGENT_NAME
 from reflective_agents.prompts import thread as prompts
 from reflective_agents.state.run import RunState, S
+from reflective_agents.state.tool_calls import with_callers
 
 STRATEGY, GRAPH = "strategy", "graph"
 """Where an answer names the strategy that has given it, in its `response_metadata`, and its graph if this has another
@@ -102,10 +103,13 @@ def _is_work(message: BaseMessage) -> bool:
 
 def _in_pairs(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
     """Yield messages without the tool calls that nothing has answered."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    answered: set[tuple[str | int, str | None]] = set()
+    for caller, message in with_callers(messages):
+        if caller and isinstance(message, ToolMessage):
+            answered.add((_key(caller), message.tool_call_id))
     for message in messages:
         if isinstance(message, AIMessage) and message.tool_calls:
-            calls = [call for call in message.tool_calls if call["id"] in answered]
+            calls = [call for call in message.tool_calls if (_key(message), call["id"]) in answered]
             message = AIMessage(message.text, tool_calls=calls)
         if message.type == "tool" or message.text or getattr(message, "tool_calls", None):
             yield message

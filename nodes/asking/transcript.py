@@ -25,24 +25,35 @@ _UNSEEN = (
 """Characters that leave no mark, among them all that Unicode lets programs ignore."""
 _OPENS, _WIDE = "<\uff1c\ufe64", 0xFEE0
 """The sign that opens a tag and its wide and small forms; and how far a wide letter stands from its plain form."""
+_LIKE = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
+"""Other letters that differ from one in their case alone: dotted and dotless i, the sign of Kelvin, long s."""
+
+
+def _forms(letter: str) -> str:
+    """Return a small letter, its capital, their wide forms, and what else a reader may take for it. Listed, since a
+    pattern that ignores the case takes twice as long."""
+    wide = chr(ord(letter) + _WIDE)
+    return f"{letter}{letter.upper()}{wide}{wide.upper()}{_LIKE.get(letter, '')}"
 
 
 def _tag_pattern(tag: str) -> str:
     """Return a pattern of a tag's name that nothing unseen between the letters, and no wide letter, escapes."""
-    return rf"[{_UNSEEN}]*".join(f"[{letter}{chr(ord(letter) + _WIDE)}]" for letter in tag)
+    return rf"[{_UNSEEN}]*".join(f"[{_forms(letter)}]" for letter in tag)
 
 
 @cache
 def _like_a_tag() -> re.Pattern[str]:
     """Return the pattern of all tags; made when it is first used, since that takes a while."""
-    # By first letters, so that most of what is no tag is passed at once: a client's document may be millions of "<".
+    # By first letters, so that most of what is no tag is passed at once: a client's document may be millions of "<", of
+    # which none that is followed by another opens anything.
     firsts, names = "", list[str]()
     for letter, tags in groupby(sorted(TAGS), key=itemgetter(0)):
         rests = "|".join(_tag_pattern(tag[1:]) for tag in tags)
-        firsts += letter + chr(ord(letter) + _WIDE)
+        firsts += _forms(letter)
         names.append(rf"{_tag_pattern(letter)}[{_UNSEEN}]*(?:{rests})")
     name = rf"(?=[{firsts}])(?:{'|'.join(names)})"
-    return re.compile(rf"([{_OPENS}])(?=[\s/\uff0f\u2044\u2215{_UNSEEN}]*{name}(?:(?!\w)|[{_UNSEEN}]))", re.IGNORECASE)
+    unseen = rf"[\s/\uff0f\u2044\u2215{_UNSEEN}]*"
+    return re.compile(rf"([{_OPENS}])(?![{_OPENS}])(?={unseen}{name}(?:(?!\w)|[{_UNSEEN}]))")
 
 
 _CONVERSATION, _END_OF_CONVERSATION = "<conversation>\n", "\n</conversation>\n"

@@ -3,12 +3,12 @@
 The critics, their prompts and their settings are those of `graphs.reflection`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain.agents.middleware.types import OmitFromInput
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolCall, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -26,6 +26,7 @@ from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
 from reflective_agents.state.outcome import Outcome, decide, stopped
 from reflective_agents.state.run import NOTHING_SPENT, Usage
 from reflective_agents.state.settings.reflection import ReflectionContext
+from reflective_agents.state.tool_calls import with_callers
 
 SOURCE = {"lc_source": "reflection"}
 """Marks critiques among the messages, as LangChain's own middleware marks what it adds."""
@@ -151,15 +152,11 @@ def _last_word(drafts: Sequence[Draft], state: ReflectedState) -> Update:
     assert best is not None
     end = _end_of(best, messages)
     rejected = {draft["id"] for draft in drafts} - {best["id"]}
-    answers = [message for message in messages if message.id in rejected]
-    calls = {call["id"] for call in _calls(answers)}
-
-    def is_rejected(message: AnyMessage) -> bool:
-        is_result = isinstance(message, ToolMessage) and message.tool_call_id in calls
-        return is_result or message.id in rejected or _is_critique(message)
-
-    superseded = [message for message in messages[:end] if is_rejected(message)]
-    removed = superseded + messages[end:]
+    removed: list[AnyMessage] = []
+    for caller, message in with_callers(messages[:end]):
+        if message.id in rejected or _is_critique(message) or (caller and caller.id in rejected):
+            removed.append(message)
+    removed += messages[end:]
     update: Update = {"messages": [RemoveMessage(id=message.id or "") for message in removed]}
     return update if data is None else {**update, "structured_response": responses[best["id"]]}
 
@@ -193,14 +190,13 @@ def _end_of(draft: Draft, messages: Sequence[AnyMessage]) -> int:
     return end
 
 
-def _calls(messages: Iterable[AnyMessage]) -> Iterator[ToolCall]:
-    for message in messages:
-        if isinstance(message, AIMessage):
-            yield from message.tool_calls
-
-
 def _unanswered(messages: Sequence[AnyMessage]) -> list[str]:
     """Return the calls of the last answer that have no results yet, by their ids."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
-    called = [call["id"] or "" for call in _calls(messages)]
-    return [name for name in called if name not in answered]
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if isinstance(message, AIMessage):
+            called = [call["id"] or "" for call in message.tool_calls]
+            return [name for name in called if name not in answered]
+        if isinstance(message, ToolMessage):
+            answered.add(message.tool_call_id)
+    return []

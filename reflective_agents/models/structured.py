@@ -14,6 +14,7 @@ from reflective_agents.models.capabilities import ChatModel, is_openais, unbind,
 from reflective_agents.state.context import Structured
 from reflective_agents.state.errors import problems_of
 from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.tool_calls import with_call_ids
 from reflective_agents.text.structure import read_object
 
 T = TypeVar("T", bound=BaseModel)
@@ -164,13 +165,19 @@ def was_ignored(reply: AIMessage, way: Structured) -> bool:
     return way != "text" and not called and not (cut and "{" in reply.text) and not reply.text.lstrip().startswith("{")
 
 
-def retry(reply: AIMessage, problem: str) -> list[BaseMessage]:
+def retry(reply: AIMessage, problem: str, prompt: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the messages that follow output that does not fit: what was written, and what is wrong. The fields that
-    are wanted stand in the form, with which the prompt ends again."""
+    are wanted stand in the form, with which the prompt ends again.
+
+    Args:
+        reply: The output.
+        problem: What is wrong with it.
+        prompt: What was sent.
+    """
     correction = f"That does not fit: {problem}\nGive all of it again, corrected."
     if reply.tool_calls and not reply.invalid_tool_calls:
         # An unanswered call makes the next request a 400, and so does an answer to a call without an id.
-        calls = [{**call, "id": call["id"] or f"call_{i}"} for i, call in enumerate(reply.tool_calls, 1)]
+        calls = with_call_ids(reply, prompt).tool_calls
         answer = AIMessage(reply.text[:LONGEST], tool_calls=calls)
         return [answer, *(ToolMessage(correction, tool_call_id=call["id"], status="error") for call in calls)]
     written = reply.text or "\n".join(call["args"] or "" for call in reply.invalid_tool_calls)

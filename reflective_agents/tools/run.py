@@ -13,9 +13,9 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from reflective_agents import telemetry
-from reflective_agents.state.json_types import JsonMapping, JsonObject
+from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.secrets import redacted
-from reflective_agents.state.tool_calls import MAX_CALLS, only_calls
+from reflective_agents.state.tool_calls import MAX_CALLS, with_call_ids
 from reflective_agents.text.clean import clean_data
 
 MAX_RESULT = 2_000_000
@@ -24,31 +24,6 @@ MAX_PARTS = 1_000
 """Most parts of a result that comes in several."""
 _SHOWN = 50
 """Names that an answer to a call of no tool lists at most."""
-
-
-def with_call_ids(message: AIMessage) -> AIMessage:
-    """Return the message with an id of its own for each of its tool calls.
-
-    A missing one is made from the call's position. Some servers give several calls the same, such as the name of the
-    tool: the results could not be told apart, so the later ones get their positions added. Store this message rather
-    than the model's own: a provider refuses a tool message whose id no call has.
-    """
-    if len(message.tool_calls) > MAX_CALLS + 1:
-        message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
-    named = _with_own_ids([*message.tool_calls, *message.invalid_tool_calls])
-    count = len(message.tool_calls)
-    return message.model_copy(update={"tool_calls": named[:count], "invalid_tool_calls": named[count:]})
-
-
-def _with_own_ids(calls: Sequence[ToolCall | InvalidToolCall]) -> list[JsonObject]:
-    named, taken = list[JsonObject](), set[str]()
-    for number, call in enumerate(calls, 1):
-        name = call["id"] or f"call_{number}"
-        while name in taken:
-            name = f"{name}_{number}"
-        taken.add(name)
-        named.append({**call, "id": name})
-    return named
 
 
 async def run_tool_calls(

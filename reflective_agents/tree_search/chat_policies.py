@@ -17,7 +17,6 @@ from reflective_agents.state.context import Model
 from reflective_agents.state.families import TreeContext
 from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.text.joined import joined
-from reflective_agents.tools.run import with_call_ids
 from reflective_agents.tree_search.candidates import Branch, Candidate
 from reflective_agents.tree_search.conversation import history, refusals, siblings_note, sourcing, with_closing
 from reflective_agents.tree_search.lessons import lessons_messages
@@ -73,7 +72,7 @@ class ChatSampling(Sampling):
     def read(self, reply: AIMessage, index: int) -> Candidate:
         """Keep the message without the provider's metadata, which may be longer than the message."""
         bare = reply.model_copy(update={"response_metadata": {}, "usage_metadata": None})
-        return Candidate(index, messages=[with_call_ids(bare)], guess=guess_in(reply))
+        return Candidate(index, messages=[bare], guess=guess_in(reply))
 
     async def conclude(self, branch: Branch, listener: Listener | None = None) -> str:
         """Ask for an answer; no tool may be called."""

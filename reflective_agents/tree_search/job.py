@@ -276,7 +276,7 @@ class ExpansionJob:
             return candidate.grade
         if not key:
             return await self.value.grade(self.branch, candidate)
-        node = self.node_by_state(key)
+        node = self._graded_node(key)
         if node and node["score"] is not None:
             self.step.emit("shared", with_node=node["id"])
             # A person's score takes the place of the judge's figures.
@@ -285,6 +285,17 @@ class ExpansionJob:
         memo = memo_of(self.search.run_id)
         grade, _ = await memo.once(("grade", key), lambda: self.value.grade(self.branch, candidate))
         return grade and Grade(grade.score, grade.critique, grade.solved, dict(grade.terms))
+
+    def _graded_node(self, key: str) -> TreeNode | None:
+        """Return the node whose grade counts for a state: one that a person has scored, the last of several, else the
+        first. None if nothing is known of the state."""
+        first = self.node_by_state(key)
+        nodes = self.branch.tree.values() if first else ()
+        scored = [node for node in nodes if node.get("rescored")]
+        for node in reversed(scored):
+            if self._key(Candidate.from_node(0, [node])) == key:
+                return node
+        return first
 
     async def verdict_on(self, candidate: Candidate) -> Verdict | None:
         """Ask the verifiers of the user's what they say of an answer at the end of a trajectory, if there are any."""

@@ -12,8 +12,8 @@ class KnownAnswers:
     """The first node of each answer in a tree that grows. Only what has been added since the last look is read."""
 
     def __init__(self) -> None:
-        self._first: dict[str, str] = {}
-        self._last: TreeNode | None = None
+        self._read: tuple[dict[str, str], TreeNode | None] = {}, None
+        """The first nodes, and the last that was read: replaced at once, since a fork may go on in another thread."""
 
     def first_nodes(self, tree: Tree) -> Mapping[str, str]:
         """Return the id of the first node of each answer, by the answer's key.
@@ -21,14 +21,16 @@ class KnownAnswers:
         Args:
             tree: The tree of the run. One that does not continue the last, as after a fork, is read from its beginning.
         """
-        added = list(takewhile(lambda node: node is not self._last, reversed(tree.values())))
+        first, last = self._read
+        added = list(takewhile(lambda node: node is not last, reversed(tree.values())))
         if len(added) == len(tree):
-            self._first = {}
+            first = {}
         for node in reversed(added):
             if node["kind"] == "answer" and node["messages"]:
-                self._first.setdefault(_key_of(node), node["id"])
-            self._last = node
-        return self._first
+                first.setdefault(_key_of(node), node["id"])
+            last = node
+        self._read = first, last
+        return first
 
 
 def _key_of(node: TreeNode) -> str:

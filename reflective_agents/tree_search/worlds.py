@@ -1,6 +1,7 @@
 """The worlds that a tree search acts in: open questions with tools, and the tasks of an environment."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol
 
 from langchain_core.messages import AIMessage, AnyMessage
@@ -23,6 +24,7 @@ from reflective_agents.nodes.memo import memo_of
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import search as prompts
 from reflective_agents.state.families import AgentContext, ToolsContext, TreeContext
+from reflective_agents.state.tool_calls import with_call_ids
 from reflective_agents.state.tree import SearchState, TreeNode
 from reflective_agents.text.actions import read_answer
 from reflective_agents.text.joined import joined
@@ -116,6 +118,8 @@ class OpenWorld:
             self.check_answer(candidate, path)
         else:
             assert isinstance(message, AIMessage)
+            before = chain.from_iterable(node["messages"] for node in path)
+            candidate.messages[0] = message = with_call_ids(message, before)
             replies = await act(self.step, message, self.tools)
             earlier = thread_sources(self.conversation)
             candidate.messages += with_numbers(replies, observations_on(path), earlier)

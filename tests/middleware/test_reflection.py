@@ -199,6 +199,21 @@ async def test_calls_beside_an_answer_that_is_sent_back_are_answered() -> None:
     assert result["structured_response"] == Stock(item="Draft", count=2)
 
 
+async def test_calls_of_several_drafts_may_have_the_same_id() -> None:
+    def answer(request: Request) -> AIMessage:
+        reply = counting(request)
+        assert isinstance(reply, ToolUse)
+        calls = [{"name": reply.name, "args": reply.args, "id": reply.name}]
+        if reply.name != "population":
+            calls.append({"name": "population", "args": {"city": "Rome"}, "id": "population"})
+        return AIMessage("", tool_calls=calls)
+
+    agent = in_form(ToolStrategy(Stock), counts(0.5, 0.8, 0.6), answer)
+    result = await agent.ainvoke(ASK)
+    assert result["structured_response"] == Stock(item="Draft", count=2)
+    assert [kind for kind, _ in texts(result)] == ["human", "ai", "tool", "ai", "tool", "tool"]
+
+
 async def test_without_a_check_nothing_is_accepted() -> None:
     model = FakeChatModel(reply=drafting)
     result = await reflecting(model, critic="checks").ainvoke(ASK, THREAD)

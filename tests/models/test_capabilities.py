@@ -254,7 +254,7 @@ def test_a_retry_repeats_the_call_and_answers_it() -> None:
     call = {"name": "Critique", "args": {"score": 7}, "id": "1", "type": "tool_call"}
     reply = AIMessage("", tool_calls=[call])
     _, problem = read_form(reply, Critique)
-    reply_shown, hint = retry(reply, problem)
+    reply_shown, hint = retry(reply, problem, [])
     assert isinstance(reply_shown, AIMessage)
     assert reply_shown.tool_calls == [call]
     assert isinstance(hint, ToolMessage)

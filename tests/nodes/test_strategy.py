@@ -345,3 +345,15 @@ def test_a_graphs_own_parameters_go_before_those_of_the_environment(monkeypatch:
         merged = ReflectionContext.merged(own, chosen)
         assert merged.model_parameters == {"top_p": 0.5, "seed": 1, "top_k": 3}
     assert ReflectionContext.merged(own, {"model_parameters": {"top_p": 0.9}}).model_parameters["top_p"] == 0.9
+
+
+def test_a_resumed_run_takes_further_parameters_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = ReflectionContext(model_parameters={"top_p": 0.5, "min_p": 0.1}).explicit_settings()
+    anew: dict[str, Any] = {"model_parameters": {"min_p": 0.2}}
+    assert ReflectionContext(**anew).resumed(begun).model_parameters == {"top_p": 0.5, "min_p": 0.2}
+    assert ReflectionContext().resumed(begun).model_parameters == {"top_p": 0.5, "min_p": 0.1}
+    monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.1, "seed": 1}')
+    own = {"model_parameters": {"top_p": 0.9, "top_k": 3}}
+    resumed = ReflectionContext.merged(own, anew).resumed(begun)
+    assert resumed.model_parameters == {"top_p": 0.5, "min_p": 0.2, "top_k": 3, "seed": 1}
+    assert resumed.resumed(begun) == resumed

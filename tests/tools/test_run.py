@@ -19,8 +19,9 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from reflective_agents.state.errors import SearchFailed
+from reflective_agents.state.tool_calls import with_call_ids
 from reflective_agents.testing.clock import virtually
-from reflective_agents.tools.run import run_tool_calls, with_call_ids
+from reflective_agents.tools.run import run_tool_calls
 from reflective_agents.web_search.engines import search_tool
 from reflective_agents.web_search.results import SearchResult
 
@@ -206,13 +207,31 @@ async def test_missing_ids_are_made_from_the_position() -> None:
     [
         (["double", "double", "double"], ["double", "double_2", "double_3"]),
         ([None, "call_1"], ["call_1", "call_1_2"]),
-        (["a_3", "a", "a"], ["a_3", "a", "a_3_3"]),
+        (["a_3", "a", "a"], ["a_3", "a", "a_2"]),
     ],
 )
 def test_no_two_calls_have_the_same_id(given: list[str | None], ids: list[str]) -> None:
     message = with_call_ids(AIMessage("", tool_calls=[call("double", key, number=1) for key in given]))
     assert [each["id"] for each in message.tool_calls] == ids
     assert with_call_ids(message) == message
+
+
+@pytest.mark.parametrize("given", [None, "double"])
+def test_no_two_calls_of_a_conversation_have_the_same_id(given: str | None) -> None:
+    conversation: list[AIMessage] = []
+    for number in range(4):
+        block = {"type": "tool_use", "id": given, "name": "double", "input": {"number": number}}
+        message = AIMessage([{"type": "text", "text": "So."}, block], tool_calls=[call("double", given, number=number)])
+        conversation.append(with_call_ids(message, conversation))
+    calls = [each for message in conversation for each in message.tool_calls]
+    assert [each["args"] for each in calls] == [{"number": number} for number in range(4)]
+    assert len({each["id"] for each in calls}) == 4
+    # A block under an id that its call has no more would be a call that nothing answers.
+    for message in conversation:
+        assert {block.get("id") for block in message.content if isinstance(block, dict)} <= {
+            None,
+            message.tool_calls[0]["id"],
+        }
 
 
 async def test_message_without_calls_has_no_answers() -> None:

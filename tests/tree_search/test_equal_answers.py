@@ -39,11 +39,11 @@ def judgements(model: FakeChatModel) -> int:
     return sum(bool(request.schema) and "the same" in request.last for request in model.calls)
 
 
-async def paused(graph: Any, context: Any) -> Any:
-    """Run until the answer was given once, and return what is stored."""
+async def paused(graph: Any, context: Any, times: int = 1) -> Any:
+    """Run until the answer was given so many times, and return what is stored."""
     given: Any = QUESTION
     values: Any = {"tree": {}}
-    while not nodes_with(values, "the same"):
+    while len(nodes_with(values, "the same")) < times:
         await graph.ainvoke(given, CONFIG, context=context, interrupt_before=["expand"])
         given, values = None, (await graph.aget_state(CONFIG)).values
     return values
@@ -88,3 +88,12 @@ async def test_a_persons_score_takes_the_place_of_the_judges_in_other_branches_t
     same = nodes_with(values, "the same")
     assert {key: values["tree"][key]["score"] for key in same} == {"0.0.0": 0.0, "0.1.0": 0.0}
     assert values["answer"] != "the same"
+
+
+async def test_a_persons_score_of_a_later_node_takes_the_place_of_the_first_ones() -> None:
+    context = {"model": FakeChatModel(reply=two_ways), **WAYS, "n": 3, "max_expansions": 12}
+    graph = lats.builder.compile(checkpointer=InMemorySaver())
+    seen = await paused(graph, context, times=2)
+    values = await graph.ainvoke(rescore(seen, "0.1.0", 0.25), CONFIG, context=context)
+    scores = {key: round(values["tree"][key]["score"], 2) for key in nodes_with(values, "the same")}
+    assert scores == {"0.0.0": 0.9, "0.1.0": 0.25, "0.2.0": 0.25}

@@ -53,3 +53,20 @@ def test_another_tree_of_the_run_is_read_from_its_beginning() -> None:
     tree = tree_of("Rome", "Oslo")
     known.first_nodes(tree)
     assert known.first_nodes(copy.deepcopy(tree)) == {key("Rome"): "0.0", key("Oslo"): "0.1"}
+
+
+def test_a_fork_that_is_read_meanwhile_is_known_apart() -> None:
+    known, fork = KnownAnswers(), tree_of("Oslo")
+
+    class Forking(AIMessage):
+        """A message while whose text is read another fork of the run goes on."""
+
+        @property
+        def text(self) -> str:  # type: ignore[override]
+            """Its content."""
+            known.first_nodes(fork)
+            return str(self.content)
+
+    node = Candidate(0, [Forking(content="Rome")], answers=True).as_node("0.0", "0")
+    assert known.first_nodes({"0.0": node}) == {key("Rome"): "0.0"}
+    assert known.first_nodes(fork) == {key("Oslo"): "0.0"}

@@ -52,6 +52,14 @@ def test_a_call_without_a_result_is_not_shown() -> None:
     assert "look_up" in text
 
 
+def test_a_result_belongs_to_the_call_before_it() -> None:
+    other = AIMessage("", tool_calls=[call("1", "never_answered")])
+    for work in (shown(ASKED, other, DELEGATED, LOOKED_UP), shown(ASKED, DELEGATED, LOOKED_UP, other)):
+        text = "\n".join(text for _, text in work)
+        assert "never_answered" not in text
+        assert "look_up" in text
+
+
 def test_work_without_anything_to_show_adds_no_message() -> None:
     assert shown(ASKED, DELEGATED) == shown(ASKED) == [("human", ASKED.text)]
 
