@@ -9,7 +9,7 @@ REFLECT_PREPARED_STATEMENTS=false leaves it at that.
 import os
 import select
 import time
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
@@ -24,6 +24,13 @@ _STATEMENTS = 100
 _FROM_USE = 5
 """Uses of a statement after which it is prepared: psycopg's default."""
 C = TypeVar("C")
+
+
+class HasFileno(Protocol):
+    """What has a socket."""
+
+    def fileno(self) -> int:
+        """Return the number of its file."""
 
 
 def configure() -> None:
@@ -72,7 +79,10 @@ class Dialect(PGDialect_asyncpg):
         connection = dbapi_connection.driver_connection
         if connection.is_closed():
             return False
-        return not self._checks.is_due(connection) or bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        # A loop that was held has not read yet that the connection ends.
+        if not _has_news(connection._transport.get_extra_info("socket")) and not self._checks.is_due(connection):
+            return True
+        return bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -97,7 +107,7 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             await AsyncConnectionPool.check_connection(conn)
 
 
-def _has_news(conn: AsyncConnection[Any]) -> bool:
+def _has_news(connection: HasFileno) -> bool:
     poll = select.poll()
-    poll.register(conn.fileno(), select.POLLIN)
+    poll.register(connection.fileno(), select.POLLIN)
     return bool(poll.poll(0))
