@@ -9,7 +9,7 @@ REFLECT_PREPARED_STATEMENTS=false leaves it at that.
 import os
 import select
 import time
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
@@ -24,13 +24,6 @@ _STATEMENTS = 100
 _FROM_USE = 5
 """Uses of a statement after which it is prepared: psycopg's default."""
 C = TypeVar("C")
-
-
-class HasFileno(Protocol):
-    """What has a socket."""
-
-    def fileno(self) -> int:
-        """Return the number of its file."""
 
 
 def configure() -> None:
@@ -80,9 +73,10 @@ class Dialect(PGDialect_asyncpg):
         if connection.is_closed():
             return False
         # A loop that was held has not read yet that the connection ends.
-        if not _has_news(connection._transport.get_extra_info("socket")) and not self._checks.is_due(connection):
-            return True
-        return bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        file = connection._transport.get_extra_info("socket").fileno()
+        if _has_news(file) or self._checks.is_due(connection):
+            return bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        return True
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -103,11 +97,11 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             psycopg.OperationalError: if it does not.
         """
         # Only the end of a connection is heard unasked, or what leads to it.
-        if _has_news(conn) or Pool._checks.is_due(conn):
+        if _has_news(conn.fileno()) or Pool._checks.is_due(conn):
             await AsyncConnectionPool.check_connection(conn)
 
 
-def _has_news(connection: HasFileno) -> bool:
+def _has_news(file: int) -> bool:
     poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
+    poll.register(file, select.POLLIN)
     return bool(poll.poll(0))
