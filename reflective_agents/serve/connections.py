@@ -72,7 +72,11 @@ class Dialect(PGDialect_asyncpg):
         connection = dbapi_connection.driver_connection
         if connection.is_closed():
             return False
-        return not self._checks.is_due(connection) or bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        # A loop that was held has not read yet that the connection ends.
+        file = connection._transport.get_extra_info("socket").fileno()
+        if _has_news(file) or self._checks.is_due(connection):
+            return bool(super().do_ping(dbapi_connection))  # type: ignore[no-untyped-call]
+        return True
 
 
 class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
@@ -93,11 +97,11 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
             psycopg.OperationalError: if it does not.
         """
         # Only the end of a connection is heard unasked, or what leads to it.
-        if _has_news(conn) or Pool._checks.is_due(conn):
+        if _has_news(conn.fileno()) or Pool._checks.is_due(conn):
             await AsyncConnectionPool.check_connection(conn)
 
 
-def _has_news(conn: AsyncConnection[Any]) -> bool:
+def _has_news(file: int) -> bool:
     poll = select.poll()
-    poll.register(conn.fileno(), select.POLLIN)
+    poll.register(file, select.POLLIN)
     return bool(poll.poll(0))

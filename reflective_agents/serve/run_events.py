@@ -1,7 +1,7 @@
 """The events of runs in Redis, in two round trips each instead of four, and as they were sent.
 
-Aegra loses what is sent between a listener's look at what is kept and its subscription, and it decodes escapes: where
-an answer shows \\u00e9, its listeners would read é.
+Aegra loses what is sent between a listener's look at what is kept and its subscription, and while its connection is
+lost, and it decodes escapes: where an answer shows \\u00e9, its listeners would read é.
 """
 
 import json
@@ -43,26 +43,30 @@ class Events(redis_broker.RedisRunBroker):  # type: ignore[misc]  # Aegra has no
         """Yield the events until the end, from the first that is kept: listeners leave out those that they have."""
         async with _client().pubsub() as pubsub:
             await pubsub.subscribe(self._channel)
-            await pubsub.get_message(timeout=_WAKE)  # which confirms it
             heard = set[str]()
             async for event_id, payload in self._kept_and_sent(pubsub):
-                if event_id in heard:
-                    continue
-                heard.add(event_id)
-                yield event_id, payload
+                # A Redis that kept nothing over a restart counts from 1 again, up to the end.
+                if event_id not in heard:
+                    heard.add(event_id)
+                    yield event_id, payload
                 if payload[0] == "end":
                     self._finished = True
                     return
 
     async def _kept_and_sent(self, pubsub: Any) -> AsyncIterator[tuple[str, Any]]:
-        for event in await self.replay(None):
-            yield event
         while True:
-            message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=_WAKE)
-            if message is not None:
+            message = await pubsub.get_message(timeout=_WAKE)
+            if message is not None and message["type"] == "message":
                 sent = json.loads(message["data"])
                 yield sent["event_id"], redis_broker._deserialize_payload(sent["payload"])
-            elif self._finished:
+                continue
+            is_over = message is None and self._finished
+            # A subscription is confirmed, or anew after a lost connection: before it nothing was heard. And the last
+            # events of a run that is over may have come in this moment.
+            if message is not None or is_over:
+                for event in await self.replay(None):
+                    yield event
+            if is_over:
                 return
 
 

@@ -21,9 +21,13 @@ class Clock:
 class Driver:
     """A connection of asyncpg's within one of SQLAlchemy's."""
 
-    def __init__(self) -> None:
+    def __init__(self, ours: socket.socket) -> None:
         self.closed, self.pings = False, 0
-        self.driver_connection = self
+        self.driver_connection = self._transport = self
+        self.ours = ours
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"socket": self.ours}[name]
 
     def is_closed(self) -> bool:
         return self.closed
@@ -61,9 +65,9 @@ def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def test_a_connection_is_asked_once_in_a_while(clock: Clock) -> None:
+def test_a_connection_is_asked_once_in_a_while(clock: Clock, sockets: tuple[socket.socket, socket.socket]) -> None:
     dialect: Any = Dialect()  # type: ignore[no-untyped-call]
-    driver, other = Driver(), Driver()
+    driver, other = map(Driver, sockets)
     asked = []
     for seconds in (0.0, TRUSTED / 2, TRUSTED / 2, 0.0):
         clock.now += seconds
@@ -74,9 +78,23 @@ def test_a_connection_is_asked_once_in_a_while(clock: Clock) -> None:
     assert other.pings == 1
 
 
-def test_a_closed_connection_is_not_asked(clock: Clock) -> None:
+def test_a_connection_is_asked_again_once_its_server_has_left(
+    clock: Clock, sockets: tuple[socket.socket, socket.socket]
+) -> None:
     dialect: Any = Dialect()  # type: ignore[no-untyped-call]
-    driver = Driver()
+    ours, theirs = sockets
+    driver = Driver(ours)
+    for pings in (1, 1):
+        assert dialect.do_ping(driver)
+        assert driver.pings == pings
+    theirs.close()
+    dialect.do_ping(driver)
+    assert driver.pings == 2
+
+
+def test_a_closed_connection_is_not_asked(clock: Clock, sockets: tuple[socket.socket, socket.socket]) -> None:
+    dialect: Any = Dialect()  # type: ignore[no-untyped-call]
+    driver = Driver(sockets[0])
     driver.closed = True
     assert not dialect.do_ping(driver)
     assert driver.pings == 0
