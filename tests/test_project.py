@@ -112,7 +112,7 @@ def test_every_module_is_documented() -> None:
     assert [name for name, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
-@pytest.mark.parametrize("room", ["graphs", "nodes", "prompts", "state"])
+@pytest.mark.parametrize("folder", ["graphs", "nodes", "prompts", "state"])
 def test_the_rooms_at_the_top_are_those_of_the_package(room: str) -> None:
     assert (PACKAGE / room).is_symlink()
     assert (PACKAGE / room).resolve() == ROOT / room
@@ -137,7 +137,7 @@ def test_every_room_has_its_place() -> None:
     assert set(ROOMS) == MAY_IMPORT.keys()
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("folder", ROOMS)
 def test_imports_point_down(room: str) -> None:
     allowed = MAY_IMPORT[room] | {room}
     upward = {

@@ -71,7 +71,7 @@ class Begun(OpenAIServer):
         return web.json_response(said.json(), status=said.status_code)
 
 
-@pytest.mark.parametrize(("place", "strategy"), [*enumerate(SEARCHING)], ids=name_of)
+@pytest.mark.parametrize(("number", "strategy"), [*enumerate(SEARCHING)], ids=name_of)
 async def test_a_strategy_that_finds_such_texts(
     place: int, strategy: Strategy, model_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

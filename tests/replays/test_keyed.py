@@ -26,7 +26,7 @@ def test_an_act_is_known_by_task_lessons_and_steps() -> None:
     assert key_of(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
 
 
-@pytest.mark.parametrize(("verdict", "said"), [("It is wrong.", True), (" ", False)])
+@pytest.mark.parametrize(("verdict", "has_verdict"), [("It is wrong.", True), (" ", False)])
 def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(verdict: str, said: bool) -> None:
     seen = "<observation>\nShe was.\n</observation>"
     done = f"<thought>\nhm\n</thought>\n<action>\nSearch[Ada]\n</action>\n{seen}\n<action>\nFinish[x]\n</action>\n"
