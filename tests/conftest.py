@@ -163,7 +163,7 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     for item in cases:
         groups[repr({name: value for name, value in _parameters(item).items() if name != over})].append(item)
     apart = math.ceil(len(groups) / keep) if keep else 1
-    return {group[(turn + place) % len(group)] for place, group in enumerate([*groups.values()][::apart])}
+    return {group[(turn + index) % len(group)] for index, group in enumerate([*groups.values()][::apart])}
 
 
 def _leave_out_repeated_combinations(items: list[pytest.Item], config: pytest.Config) -> None:
