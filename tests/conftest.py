@@ -250,6 +250,12 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 
 
 @pytest.fixture(autouse=True)
+def own_search_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find modules in the working folder because an earlier one has loaded a class of the user's."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+
+@pytest.fixture(autouse=True)
 def nothing_learned() -> Generator[None, None, None]:
     """Start each test, and the fixtures of its module, without what others learned about their models, whose addresses
     come again, or remember."""
