@@ -164,7 +164,7 @@ def _kept(test: str, cases: list[pytest.Item]) -> set[pytest.Item]:
     for item in cases:
         groups[repr({name: value for name, value in _parameters(item).items() if name != over})].append(item)
     apart = math.ceil(len(groups) / keep) if keep else 1
-    return {group[(turn + place) % len(group)] for place, group in enumerate([*groups.values()][::apart])}
+    return {group[(turn + index) % len(group)] for index, group in enumerate([*groups.values()][::apart])}
 
 
 def _leave_out_repeated_combinations(items: list[pytest.Item], config: pytest.Config) -> None:
@@ -254,6 +254,12 @@ def clean_environment(
         monkeypatch.setenv("REFLECT_HOME", str(shared / "homes" / uuid4().hex))
         monkeypatch.setenv("REFLECT_CACHE_DIR", str(shared / "reflect-cache"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_search_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test find modules in the working folder because an earlier one has loaded a class of the user's."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
 
 
 @pytest.fixture(autouse=True)

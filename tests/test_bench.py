@@ -57,7 +57,7 @@ def test_the_recorder_sees_the_chain_where_waves_overlap() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("setting", [one for one in PREFIXES if one.owed], ids=lambda one: one.name)
+@pytest.mark.parametrize("setting", [setting for setting in PREFIXES if setting.owed], ids=lambda setting: setting.name)
 async def test_most_of_a_prompt_was_sent_before(setting: Setting) -> None:
     new = (await measured(setting)).new
     assert setting.owed is not None
@@ -65,14 +65,14 @@ async def test_most_of_a_prompt_was_sent_before(setting: Setting) -> None:
 
 
 def test_what_is_new_in_a_prompt_is_what_no_earlier_one_began_with() -> None:
-    def asked(*texts: str) -> Request:
+    def request_with(*texts: str) -> Request:
         return Request(tuple(HumanMessage(text) for text in texts))
 
-    first, longer, other = asked("a" * 100), asked("a" * 100, "b" * 100), asked("c" * 100)
+    first, longer, other = request_with("a" * 100), request_with("a" * 100, "b" * 100), request_with("c" * 100)
     assert new_share([first]) == 1
     assert new_share([first, first]) == 0.5
     sizes = [len(as_sent(request)) for request in (first, longer, other)]
-    start = len(as_sent(asked("")).partition('""')[0]) + 1
+    start = len(as_sent(request_with("")).partition('""')[0]) + 1
     assert new_share([first, longer, other]) == pytest.approx(
         (sizes[0] + (sizes[1] - sizes[0]) + (sizes[2] - start)) / sum(sizes)
     )
@@ -83,7 +83,7 @@ def test_what_is_new_in_a_prompt_is_what_no_earlier_one_began_with() -> None:
 def test_a_large_tree_is_one_that_a_search_has_grown() -> None:
     grown = grow(200)
     assert len(grown.tree) == len(grown.stats) == 201
-    assert sum(len(told["added"]) for told in grown.log) == 200
+    assert sum(len(entry["added"]) for entry in grown.log) == 200
     assert grown.stats["0"]["visits"] == 201
 
 

@@ -172,7 +172,7 @@ def test_each_search_is_answered_in_its_own_form(prompt: str, schema: str | None
 def test_no_two_candidates_are_the_same() -> None:
     request = Request((HumanMessage("Answer"),), n=2)
     requests = [request, replace(request, index=1), replace(request, seed=1)]
-    assert len({str(reply(one)) for one in requests}) == 3
+    assert len({str(reply(each)) for each in requests}) == 3
 
 
 def test_each_tenth_request_fails_however_often_it_is_sent() -> None:

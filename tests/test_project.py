@@ -54,20 +54,20 @@ MAY_IMPORT = {
 }
 
 
-def sources(room: str) -> list[Path]:
-    return sorted((PACKAGE / room).resolve().rglob("*.py"))
+def sources(folder: str) -> list[Path]:
+    return sorted((PACKAGE / folder).resolve().rglob("*.py"))
 
 
-def module_name(room: str, path: Path) -> str:
-    parts = path.relative_to((PACKAGE / room).resolve()).with_suffix("").parts
-    return ".".join([PACKAGE.name, room, *parts]).removesuffix(".__init__")
+def module_name(folder: str, path: Path) -> str:
+    parts = path.relative_to((PACKAGE / folder).resolve()).with_suffix("").parts
+    return ".".join([PACKAGE.name, folder, *parts]).removesuffix(".__init__")
 
 
 def room_of(module: str) -> str:
     return module.split(".")[1]
 
 
-MODULES = {module_name(room, path): path for room in ROOMS for path in sources(room)}
+MODULES = {module_name(folder, path): path for folder in ROOMS for path in sources(folder)}
 
 
 @cache
@@ -112,11 +112,11 @@ def test_every_module_is_documented() -> None:
     assert [name for name, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
-@pytest.mark.parametrize("room", ["graphs", "nodes", "prompts", "state"])
-def test_the_rooms_at_the_top_are_those_of_the_package(room: str) -> None:
-    assert (PACKAGE / room).is_symlink()
-    assert (PACKAGE / room).resolve() == ROOT / room
-    assert not (ROOT / room).is_symlink()
+@pytest.mark.parametrize("folder", ["graphs", "nodes", "prompts", "state"])
+def test_the_rooms_at_the_top_are_those_of_the_package(folder: str) -> None:
+    assert (PACKAGE / folder).is_symlink()
+    assert (PACKAGE / folder).resolve() == ROOT / folder
+    assert not (ROOT / folder).is_symlink()
 
 
 @pytest.mark.thorough
@@ -137,12 +137,12 @@ def test_every_room_has_its_place() -> None:
     assert set(ROOMS) == MAY_IMPORT.keys()
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_point_down(room: str) -> None:
-    allowed = MAY_IMPORT[room] | {room}
+@pytest.mark.parametrize("folder", ROOMS)
+def test_imports_point_down(folder: str) -> None:
+    allowed = MAY_IMPORT[folder] | {folder}
     upward = {
         (str(path.relative_to(ROOT)), name)
-        for path in sources(room)
+        for path in sources(folder)
         for name in imports(path) & MODULES.keys()
         if room_of(name) not in allowed
     }

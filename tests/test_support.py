@@ -67,9 +67,9 @@ def test_names_and_numbers_come_from_where_they_should() -> None:
 
 
 def test_paragraphs_of_both_sets_are_read() -> None:
-    asked = [{"question": "Wer?", "answers": ["Anna Lund"]}, {"question": "Wann?", "answers": ["1907"]}]
+    questions = [{"question": "Wer?", "answers": ["Anna Lund"]}, {"question": "Wann?", "answers": ["1907"]}]
     english = [{"question": "Who?", "answers": ["Anna Lund"]}, {"question": "When?", "answers": ["1907"]}]
-    read = xquad("de", {"title": "f", "text": GERMAN, "questions": asked}, {"text": PORT, "questions": english})
+    read = xquad("de", {"title": "f", "text": GERMAN, "questions": questions}, {"text": PORT, "questions": english})
     assert (read.names, read.facts, read.english) == (["Anna Lund"], [("Wer?", GERMAN), ("Wann?", GERMAN)], PORT)
     context = [["Petrel (ship)", [PORT, " It was sold."]], ["Orra", ["Orra is an island."]]]
     row = {"id": "7", "question": "Where?", "gold": "Orra", "context": context, "supporting_facts": [["Orra", 0]]}
@@ -134,7 +134,7 @@ def test_no_verbatim_sentence_is_flagged_and_the_page_shows_what_code_finds(reco
 
 
 def test_pages_and_thoughts_are_read_from_packed_files(tmp_path: Path) -> None:
-    asked = {"title": "f", "text": PORT, "questions": [{"question": "Who?", "answers": ["Anna Lund"]}]}
+    paragraph = {"title": "f", "text": PORT, "questions": [{"question": "Who?", "answers": ["Anna Lund"]}]}
     context = [["Petrel", [PORT, " It was sold."]], ["Orra", ["Orra is an island."]]]
     hops = {"id": "7", "question": "Where?", "gold": "Orra", "context": context, "supporting_facts": [["Petrel", 0]]}
     trials = [
@@ -142,7 +142,7 @@ def test_pages_and_thoughts_are_read_from_packed_files(tmp_path: Path) -> None:
         for text, status in (("It was built for Orra.", "correct"), ("I do not know.", "incorrect"))
     ]
     files: dict[str, list[Any]] = {
-        **{f"xquad_{language}": [asked] for language in LANGUAGES},
+        **{f"xquad_{language}": [paragraph] for language in LANGUAGES},
         "bench_hotpot100_distractor": [hops],
     }
     for name, lines in (files | dict.fromkeys(THOUGHTS, trials)).items():

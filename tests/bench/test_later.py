@@ -17,10 +17,10 @@ def test_of_each_topic_two_statements_with_different_values_are_made(language: s
     made = list(pairs(language, apart, wording))
     assert made == list(pairs(language, apart, wording)), "by a seed"
     assert made != list(pairs(language, apart, wording, 1))
-    assert {one.later["created"] - one.earlier["created"] for one in made} == {apart * later.DAY}
-    assert all(one.earlier["text"] != one.later["text"] for one in made)
+    assert {pair.later["created"] - pair.earlier["created"] for pair in made} == {apart * later.DAY}
+    assert all(pair.earlier["text"] != pair.later["text"] for pair in made)
     subjects, topics = LANGUAGES[language]
-    assert len(made) == len({one.question for one in made}) == len(subjects) * len(topics)
+    assert len(made) == len({pair.question for pair in made}) == len(subjects) * len(topics)
 
 
 @pytest.mark.thorough

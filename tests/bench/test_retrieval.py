@@ -42,15 +42,15 @@ def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_a
     (conversation,) = read_locomo(folder / "locomo.mine.jsonl.gz", [folder / "locomo_corrections.mine.jsonl.gz"])
     first = conversation.turns[0]
     assert (first["text"], first.get("speaker"), first["created"]) == ("I moved to Turin.", "Ada", 1683554160.0)
-    asked = conversation.questions
-    assert [(one.category, len(one.evidence), len(one.audited)) for one in asked] == [
+    questions = conversation.questions
+    assert [(question.category, len(question.evidence), len(question.audited)) for question in questions] == [
         ("single-hop", 2, 1),
         ("adversarial", 1, 1),
     ]
     found = [[first["id"]], []]
-    assert [one.recall[1] for one in hits([conversation], [found], audited=False)] == [0.5, 0.0]
+    assert [hit.recall[1] for hit in hits([conversation], [found], audited=False)] == [0.5, 0.0]
     audited = hits([conversation], [found], audited=True)
-    assert [one.recall[1] for one in audited] == [1.0, 0.0]
+    assert [hit.recall[1] for hit in audited] == [1.0, 0.0]
     assert line("mine", audited) == "| mine | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |"
     assert (
         by_category({"mine": audited}, "audited")[0]
@@ -62,7 +62,7 @@ def test_turns_become_memories_with_speaker_and_time_and_evidence_is_published_a
 @pytest.fixture
 def longmemeval(tmp_path: Path) -> Path:
     """Write a file in the published format: one question, and one about what was never said."""
-    said = {"role": "user", "content": "I moved to Turin.", "has_answer": True}
+    statement = {"role": "user", "content": "I moved to Turin.", "has_answer": True}
     row = {
         "question_id": "q1",
         "question_type": "single-session-user",
@@ -72,7 +72,7 @@ def longmemeval(tmp_path: Path) -> Path:
         "haystack_session_ids": ["answer_s1", "s2"],
         "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/01 (Mon) 02:21"],
         "haystack_sessions": [
-            [said, {"role": "assistant", "content": "Nice.", "has_answer": False}],
+            [statement, {"role": "assistant", "content": "Nice.", "has_answer": False}],
             [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": ""}],
         ],
         "answer_session_ids": ["answer_s1"],
@@ -84,8 +84,8 @@ def longmemeval(tmp_path: Path) -> Path:
 
 def test_longmemeval_is_read_by_its_own_dates(longmemeval: Path) -> None:
     (conversation,) = read_longmemeval(longmemeval)
-    assert [one["text"] for one in conversation.turns] == ["Hi.", "I moved to Turin.", "Nice."]
-    assert [one.evidence for one in conversation.questions] == [{conversation.turns[1]["id"]}]
+    assert [turn["text"] for turn in conversation.turns] == ["Hi.", "I moved to Turin.", "Nice."]
+    assert [question.evidence for question in conversation.questions] == [{conversation.turns[1]["id"]}]
 
 
 @pytest.mark.thorough
@@ -95,10 +95,10 @@ def test_the_command_measures_longmemeval_through_the_users_file(
     monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
     monkeypatch.setattr("sys.argv", ["bench.retrieval", str(tmp_path), "--only", "", "--longmemeval", str(longmemeval)])
     main()
-    told = capsys.readouterr().out
-    assert "### LongMemEval (longmemeval.json)\n\n| published evidence |" in told
-    assert "| memory, lexical | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |" in told
-    assert "| @10 by category, published | single-session-user (1) |" in told
+    output = capsys.readouterr().out
+    assert "### LongMemEval (longmemeval.json)\n\n| published evidence |" in output
+    assert "| memory, lexical | 100.0 | 100.0 | 100.0 | 100.0 to 100.0 | 100.0 | 100.0 | 1 |" in output
+    assert "| @10 by category, published | single-session-user (1) |" in output
 
 
 @pytest.mark.thorough
@@ -108,10 +108,10 @@ def test_the_tables_are_printed(
     monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
     monkeypatch.setattr("sys.argv", ["bench.retrieval", str(folder), "--only", "locomo,search"])
     main()
-    told = capsys.readouterr().out
-    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| published evidence |" in told
-    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| audited evidence |" in told
-    assert "| memory, lexical | 100.0 | 100.0 | 100.0 |" in told
+    output = capsys.readouterr().out
+    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| published evidence |" in output
+    assert "### LoCoMo (locomo.mine.jsonl.gz)\n\n| audited evidence |" in output
+    assert "| memory, lexical | 100.0 | 100.0 | 100.0 |" in output
 
 
 def test_the_table_of_look_ups_has_what_replies_find_more_of(
@@ -120,11 +120,11 @@ def test_the_table_of_look_ups_has_what_replies_find_more_of(
     monkeypatch.setattr("bench.retrieval.is_installed", lambda: False)
     monkeypatch.setattr("sys.argv", ["bench.look_ups", str(folder)])
     look_ups.main()
-    asked = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+    questions = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
     replies = tmp_path / "replies.jsonl"
-    replies.write_text("".join(json.dumps({**each, "queries": ["Turin"]}) + "\n" for each in asked), "utf-8")
+    replies.write_text("".join(json.dumps({**each, "queries": ["Turin"]}) + "\n" for each in questions), "utf-8")
     monkeypatch.setattr("sys.argv", ["bench.look_ups", str(folder), "--replies", str(replies)])
     look_ups.main()
     row = capsys.readouterr().out.splitlines()[-1].split(" | ")
     assert row[:3] == ["| lexical, all", "100.0", "100.0"]
-    assert row[-1] == f"{len(asked)} |"
+    assert row[-1] == f"{len(questions)} |"

@@ -93,8 +93,8 @@ def stubborn(request: Request) -> Reply:
         case "Judgement":
             return {"reasoning": "Not yet.", "score": number % 60 / 100, "solved": False}
         case "Judgements":
-            scores = [(number + place) % 60 / 100 for place in range(request.last.count("<candidate "))]
-            return {"judgements": [{"reasoning": "Not yet.", "score": one, "solved": False} for one in scores]}
+            scores = [(number + index) % 60 / 100 for index in range(request.last.count("<candidate "))]
+            return {"judgements": [{"reasoning": "Not yet.", "score": score, "solved": False} for score in scores]}
         case "Critique":
             return {"critique": "Not yet.", "score": number % 60 / 100, "accept": False}
         case "AnswerQuestion" | "ReviseAnswer":

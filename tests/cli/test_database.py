@@ -71,6 +71,6 @@ def test_a_tampered_checkpoint_calls_nothing(
         threads.execute("UPDATE writes SET value = ?, type = 'msgpack'", (hostile,))
     start("tree", "chain_of_thought", "--thread", "t", LANGGRAPH_STRICT_MSGPACK="").communicate()
     process = start("run", "chain_of_thought", "Why?", "--thread", "t", LANGGRAPH_STRICT_MSGPACK="")
-    _, said = process.communicate()
-    assert "Blocked deserialization" in said or process.returncode
+    _, errors = process.communicate()
+    assert "Blocked deserialization" in errors or process.returncode
     assert not mark.exists()

@@ -37,11 +37,11 @@ def test_a_typo_in_the_file_is_told_and_other_programs_variables_are_not(capsys:
 
 
 def test_every_variable_that_the_code_reads_is_known() -> None:
-    rooms = [ROOT / name for name in ("graphs", "nodes", "state", "reflective_agents")]
+    folders = [ROOT / name for name in ("graphs", "nodes", "state", "reflective_agents")]
     read = {
         name
-        for room in rooms
-        for path in room.rglob("*.py")
+        for folder in folders
+        for path in folder.rglob("*.py")
         for name in re.findall(r"environ\S*?[\[(]\s*\"([A-Z_]+)\"", path.read_text("utf-8"))
     }
     ours = {name.removeprefix("REFLECT_") for name in read if name.startswith("REFLECT_")}

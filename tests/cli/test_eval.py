@@ -188,10 +188,10 @@ def test_interrupted_evaluation_goes_on(
 def test_command_that_goes_on_says_everything_that_was_asked() -> None:
     from reflective_agents.cli.eval import Evaluation
 
-    asked = Evaluation(
+    evaluation = Evaluation(
         "lats", Path("my set.csv"), {"n": "3", "revise_answers": False}, "plain", 5, 7, 9, Path("o"), as_json=True
     )
-    assert asked.command() == (
+    assert evaluation.command() == (
         "reflect eval lats 'my set.csv' --format plain --limit 5 --shuffle 7 --concurrency 9 --out o --json "
         "--n 3 --no-revise-answers"
     )

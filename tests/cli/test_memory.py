@@ -95,7 +95,7 @@ def test_what_is_superseded_is_listed_as_such(reflect: Any, tmp_path: Path) -> N
     ward = new_memory("The user works in a ward.", created=0, kind="fact", importance=5)
     left = new_memory("The user has quit.", created=86_400, kind="fact", importance=5, supersedes=[ward["id"]])
     file = tmp_path / "facts.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in (ward, left)))
+    file.write_text("".join(json.dumps(memory) + "\n" for memory in (ward, left)))
     assert reflect("memory", "import", str(file), "--user", "ada").code == 0
     assert [row[4] for row in rows(reflect("memory", "list", "--user", "ada"))] == [
         "The user has quit.",

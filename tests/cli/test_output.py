@@ -21,11 +21,11 @@ COST = {"model_calls": 3, "total_tokens": 1200, "seconds": 0.0}
 
 def node(node_id: str, score: float | None = 0.5, solved: bool = False, does: str = "sea") -> dict[str, object]:
     parent = node_id.rpartition(".")[0] or None
-    place = {"id": node_id, "parent_id": parent, "depth": node_id.count(".")}
+    position = {"id": node_id, "parent_id": parent, "depth": node_id.count(".")}
     return {
         "seq": 1,
         "event": "node",
-        **place,
+        **position,
         "expansions": 1,
         "kind": "answer",
         "score": score,

@@ -67,8 +67,8 @@ def test_a_server_that_is_lost_and_comes_back(
     model = {"MODEL": "openai:test", "OPENAI_BASE_URL": slow_server.base_url}
     first = start("run", "reflection", "Why?", "--max-rounds", "20", "--thread", "lost", **model)
     assert first.stderr is not None
-    said = iter(first.stderr.readline, "")
-    assert any("draft: round=1" in line for line in said)
+    lines = iter(first.stderr.readline, "")
+    assert any("draft: round=1" in line for line in lines)
     assert "thread lost is in use" in reflect("run", "reflection", "--resume", "--thread", "lost").err
     os.kill(server.get_pid(), signal.SIGINT)
     while (server.pgdata / "postmaster.pid").exists():

@@ -142,9 +142,9 @@ def test_file_lies_in_the_home_for_its_owner_only(reflect: Any) -> None:
 
 
 def test_person_is_waited_for(reflect: Any) -> None:
-    asked = reflect("run", "reflection", QUESTION, "--critic", "human", "--thread", "t")
-    assert (asked.code, asked.out) == (3, "")
-    assert asked.err.endswith(
+    waiting = reflect("run", "reflection", QUESTION, "--critic", "human", "--thread", "t")
+    assert (waiting.code, waiting.out) == (3, "")
+    assert waiting.err.endswith(
         'waits for a critique; give it with: reflect run reflection --thread t --resume --critique "accept"\n'
     )
     blocked = reflect("run", "reflection", "Another question", "--thread", "t")
@@ -169,13 +169,13 @@ def test_critique_goes_on_with_the_settings_of_the_run(reflect: Any) -> None:
 def test_workers_that_wait_for_a_person_are_answered_one_after_the_other(reflect: Any) -> None:
     own = ("--worker", "reflection", "--worker-settings", '{"critic": "human"}', "--max-replans", "0")
     ended = reflect("run", "plan", "What is Reflexion? What is LATS?", *own, "--thread", "t")
-    asked = [ended.err]
+    errors = [ended.err]
     for _ in range(2):
         assert ended.code == 3
         ended = reflect("run", "plan", "--thread", "t", "--resume", "--critique", "accept")
-        asked.append(ended.err)
+        errors.append(ended.err)
     assert ended.code != 3
-    drafts = [line for said in asked for line in said.splitlines() if line.startswith("draft for: ")]
+    drafts = [line for error in errors for line in error.splitlines() if line.startswith("draft for: ")]
     assert ["Reflexion" in drafts[0], "LATS" in drafts[1], len(drafts)] == [True, True, 2]
 
 

@@ -59,6 +59,7 @@ def test_one_that_comes_before_the_loop_lets_nothing_begin() -> None:
             send()
             return super().new_event_loop()
 
+    policy = asyncio.get_event_loop_policy()
     asyncio.set_event_loop_policy(Early())
     begun = False
 
@@ -70,7 +71,7 @@ def test_one_that_comes_before_the_loop_lets_nothing_begin() -> None:
         with pytest.raises(KeyboardInterrupt):
             run_until_signal(work)
     finally:
-        asyncio.set_event_loop_policy(None)
+        asyncio.set_event_loop_policy(policy)
     assert not begun
 
 

@@ -214,8 +214,8 @@ def test_one_run_at_a_time_on_a_thread(start: Start, reflect: Any) -> None:
     with OpenAIServer(stubborn, latency=600).threaded() as hanging:
         first = start("run", "reflection", "Why?", "--thread", "t", **settings(hanging))
         wait_for_line(first, "begin:")
-        for asked in (("Why?",), ("--resume",)):
-            second = start("run", "reflection", *asked, "--thread", "t", "--model", "offline")
+        for arguments in (("Why?",), ("--resume",)):
+            second = start("run", "reflection", *arguments, "--thread", "t", "--model", "offline")
             out, err = second.communicate(timeout=60)
             assert (second.returncode, out) == (2, "")
             refusal = "reflect: thread t is in use by another run: wait for its end, or choose another thread"

@@ -51,7 +51,7 @@ def test_json_has_the_artefact(reflect: Any, hamlet: str) -> None:
     data = json.loads(reflect("town", "There is a party.", "--town", hamlet, "--json", "--steps", "1").out)
     assert data.keys() >= {"day", "conversations", "retrievals", "agents", "spread", "answer", "outcome"}
     assert data["outcome"]["limit"] == {"name": "max_steps", "most": 1, "spent": 1}
-    assert [one["knows"] for one in data["spread"]] == [True, True]
+    assert [agent["knows"] for agent in data["spread"]] == [True, True]
     shown = json.loads(reflect("town", "--show", "--json").out)
     assert shown["spread"] == data["spread"]
 

@@ -4,7 +4,9 @@ fits together."""
 import pytest
 from tenacity import wait_none
 
-from tests.contract.random_runs import STRATEGIES, contradictions, random_run
+from tests.contract.contradictions import contradictions
+from tests.contract.random_runs import random_run
+from tests.contract.random_settings import STRATEGIES
 
 RUNS = 60
 """Random runs of one test; a test takes a few seconds."""

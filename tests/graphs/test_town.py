@@ -25,6 +25,7 @@ from reflective_agents.testing.fake import FakeChatModel
 from reflective_agents.testing.script import Reply, Request
 from reflective_agents.town.files import load_town
 from reflective_agents.town.forms import Stroke
+from reflective_agents.town.page import town_picture
 from tests.graphs.town_scripts import NEWS, PARTY, memories_in, name_in, play, settings, stored, summary, town_of
 from tests.strategies import thread
 
@@ -556,6 +557,16 @@ async def test_files_of_towns(tmp_path: Path) -> None:
         load_town(str(file))
     with pytest.raises(Misuse, match="No such file"):
         await live(town=str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("lost", ["town", "told", "day", "spread"])
+def test_a_day_without_all_of_its_state_is_not_drawn(lost: str) -> None:
+    state = dict.fromkeys(
+        ("town", "told", "day", "conversations", "retrievals", "agents", "spread", "outcome", "usage")
+    )
+    del state[lost]
+    with pytest.raises(Misuse, match=f"missing here: '{lost}'"):
+        town_picture(state)
 
 
 def test_lessons_are_refused_for_a_town_asks_nothing() -> None:

@@ -158,8 +158,8 @@ def run(path: Path, folder: Path) -> NotebookNode:
     A cell is added at the end, which prints how many seconds of processor time all of it took.
     """
     notebook = read(path)
-    for place, source in ((0, GUARD), (len(notebook.cells) + 1, COST)):
-        notebook.cells.insert(place, new_code_cell(source))  # type: ignore[no-untyped-call]
+    for index, source in ((0, GUARD), (len(notebook.cells) + 1, COST)):
+        notebook.cells.insert(index, new_code_cell(source))  # type: ignore[no-untyped-call]
     import matplotlib.font_manager  # noqa: F401 - builds its cache here, where it may say so
 
     execute(notebook, folder)
@@ -193,7 +193,7 @@ def differences(committed: NotebookNode, fresh: NotebookNode) -> list[str]:
     for cell in committed.cells:
         of = _kinds if "varies" in cell.metadata.get("tags", []) else _constants
         before, after = (of(each.get("outputs", [])) for each in (cell, shown[cell.id]))
-        found += [f"{cell.id}: {one} | {two}" for one, two in zip_longest(before, after) if one != two][:1]
+        found += [f"{cell.id}: {line} | {other}" for line, other in zip_longest(before, after) if line != other][:1]
     return found
 
 
@@ -316,8 +316,8 @@ def test_runs_from_top_to_bottom_with_nothing_configured(path: Path, tmp_path: P
     if path.stem not in TOPICS:
         assert_shows_a_strategy(notebook)
     assert differences(read(path), notebook) == [], "make outputs"
-    told = TELLING.get(path.stem, {})
-    assert [cell_id for cell_id, text in told.items() if text not in shown(notebook, cell_id)] == []
+    expected = TELLING.get(path.stem, {})
+    assert [cell_id for cell_id, text in expected.items() if text not in shown(notebook, cell_id)] == []
     assert float(code[-1].outputs[0]["text"]) < 60, "too many seconds of processor time"
 
 

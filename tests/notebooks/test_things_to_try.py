@@ -71,9 +71,9 @@ async def test_ab_mcts_3_what_comes_later_goes_to_the_strong_model() -> None:
     change = ('"max_expansions": 40', '"max_expansions": 80')
     usual = await play("ab_mcts", "arms-run")
     more = await play("ab_mcts", "arms-run", arms_script=change)
-    asked = [{row["model"]: row["asked"] for row in names["rows"]} for names in (usual, more)]
-    assert asked[1]["strong"] - asked[0]["strong"] > 30
-    assert asked[1]["weak"] - asked[0]["weak"] < 5
+    calls = [{row["model"]: row["asked"] for row in names["rows"]} for names in (usual, more)]
+    assert calls[1]["strong"] - calls[0]["strong"] > 30
+    assert calls[1]["weak"] - calls[0]["weak"] < 5
 
 
 async def test_aggregation_1_merging_does_harm_where_right_answers_are_lost() -> None:
@@ -280,8 +280,8 @@ async def test_little_prince_3_a_critic_that_likes_everything_ends_the_loop() ->
 async def test_memory_1_a_fact_that_nothing_contradicts_has_no_end() -> None:
     both = '("Since May I work in a paediatric ward.", "I quit last week, and work nowhere now.")'
     usual = (await play("memory", "change-script"))["out"]["memories"]
-    one = await play("memory", "change-script", change_script=(both, '("Since May I work in a paediatric ward.",)'))
-    ends = [memory["until"] for memory in one["out"]["memories"] if memory["kind"] == "fact"]
+    alone = await play("memory", "change-script", change_script=(both, '("Since May I work in a paediatric ward.",)'))
+    ends = [memory["until"] for memory in alone["out"]["memories"] if memory["kind"] == "fact"]
     assert ends == [None]
     assert any(memory["until"] for memory in usual if memory["kind"] == "fact")
 
@@ -298,13 +298,13 @@ def test_memory_3_the_command_remembers_and_lists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = "My sister Clara lives in Turin."
-    assert main(["run", "memory", said, "--user", "ada", "--model", "offline"]) == 0
+    sentence = "My sister Clara lives in Turin."
+    assert main(["run", "memory", sentence, "--user", "ada", "--model", "offline"]) == 0
     capsys.readouterr()
     assert main(["memory", "list", "--user", "ada"]) == 0
     listed = capsys.readouterr().out
-    assert [said in line for line in listed.splitlines() if "\tfact\t" in line] == [True]
-    assert f"user: {said}" in listed
+    assert [sentence in line for line in listed.splitlines() if "\tfact\t" in line] == [True]
+    assert f"user: {sentence}" in listed
 
 
 async def test_plan_1_what_needs_nothing_is_done_in_the_first_wave() -> None:

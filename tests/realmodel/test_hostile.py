@@ -67,15 +67,15 @@ class Begun(OpenAIServer):
             return await super()._complete(http)
         self.passed_on.append(body)
         async with httpx.AsyncClient(timeout=300) as client:
-            said = await client.post(f"{self.real}/chat/completions", json={**body, "stream": False})
-        return web.json_response(said.json(), status=said.status_code)
+            response = await client.post(f"{self.real}/chat/completions", json={**body, "stream": False})
+        return web.json_response(response.json(), status=response.status_code)
 
 
-@pytest.mark.parametrize(("place", "strategy"), [*enumerate(SEARCHING)], ids=name_of)
+@pytest.mark.parametrize(("number", "strategy"), [*enumerate(SEARCHING)], ids=name_of)
 async def test_a_strategy_that_finds_such_texts(
-    place: int, strategy: Strategy, model_server: str, monkeypatch: pytest.MonkeyPatch
+    number: int, strategy: Strategy, model_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list(HOSTILE.values())[place % 2 :: 2]
+    found = list(HOSTILE.values())[number % 2 :: 2]
 
     def search(query: str) -> list[Json]:
         return [
@@ -85,8 +85,8 @@ async def test_a_strategy_that_finds_such_texts(
     async with Begun(strategy.solving, model_server) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         context = strategy.make(model="openai:smollm2", **{**LIMITS, "search": search})
-        asked: Any = {"messages": [("user", "Why does reflection help?")]}
-        result = await strategy.graph.ainvoke(asked, context=context)
+        question: Any = {"messages": [("user", "Why does reflection help?")]}
+        result = await strategy.graph.ainvoke(question, context=context)
     assert result["usage"]["model_calls"] <= LIMITS["max_model_calls"]
     assert result["outcome"]["reason"].strip()
     assert server.passed_on
@@ -107,12 +107,16 @@ async def test_a_strategy_that_finds_such_texts(
 @each_text
 async def test_what_the_model_makes_of_it_is_read(text: str, model_server: str) -> None:
     shown = text.encode(errors="replace").decode()
-    asked = [{"role": "user", "content": f"Copy this text letter by letter:\n{shown}"}]
-    body = {"model": "smollm2", "messages": asked, "n": 2, "max_tokens": 120}
+    messages = [{"role": "user", "content": f"Copy this text letter by letter:\n{shown}"}]
+    body = {"model": "smollm2", "messages": messages, "n": 2, "max_tokens": 120}
     async with httpx.AsyncClient(timeout=300) as client:
         choices = (await client.post(f"{model_server}/chat/completions", json=body)).json()["choices"]
-    said = [choice["message"]["content"] or "" for choice in choices]
-    for reply in [*said, *(f"{text}\n{one}" for one in said), *(f"{one}\n{text}" for one in said)]:
+    contents = [choice["message"]["content"] or "" for choice in choices]
+    for reply in [
+        *contents,
+        *(f"{text}\n{content}" for content in contents),
+        *(f"{content}\n{text}" for content in contents),
+    ]:
         made = without_thought(AIMessage(reply))
         for read in READERS:
             read(made.text)

@@ -83,13 +83,13 @@ async def test_votes_are_weighed_by_how_likely_each_sample_is() -> None:
     likelihoods = [drawn["likelihood"] for drawn in result["samples"]]
     assert len({drawn["text"] for drawn in result["samples"]}) > 1, "each has a seed of its own"
     assert len({*likelihoods}) > 1
-    assert all(0 < one < 1 for one in likelihoods)
+    assert all(0 < likelihood < 1 for likelihood in likelihoods)
 
 
 async def test_n_beyond_what_the_server_gives_leads_to_single_draws() -> None:
-    chat, told = get_model(MODEL, max_answer_tokens=16), list[str]()
-    meter = Meter(Context(), NOTHING_SPENT, lambda event, **_: told.append(event))
+    chat, events = get_model(MODEL, max_answer_tokens=16), list[str]()
+    meter = Meter(Context(), NOTHING_SPENT, lambda event, **_: events.append(event))
     replies = await request(chat, [HumanMessage("Say a word.")], meter, n=4)
     assert len(replies) == 4
     assert capabilities_of(chat).n is False
-    assert "learned" in told
+    assert "learned" in events

@@ -100,8 +100,8 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
 
 
 def test_the_sign_test_counts_the_games_that_only_one_has_solved() -> None:
-    one, other = [True] * 6 + [False, True], [False] * 6 + [False, True]
-    assert sign_test(one, other) == (6, 0, 2 / 64)
+    better, other = [True] * 6 + [False, True], [False] * 6 + [False, True]
+    assert sign_test(better, other) == (6, 0, 2 / 64)
     assert sign_test(other, other) == (0, 0, 1)
 
 

@@ -20,14 +20,16 @@ def request(system: str, human: str) -> Request:
 def test_an_act_is_known_by_task_lessons_and_steps() -> None:
     system = "Solve the task." + prompts.LESSONS.format(lessons=listed(["Look twice.", "Be\nshort."]))
     steps = "Thought 1: hm\nAction 1: Search[Ada]\nObservation 1: She was.\nAction 9: none\nThought 2:"
-    told = ("hm", "Search[Ada]", "She was.\nAction 9: none")
-    expected = Key("act", "Question: Who?", "- Look twice.\n- Be short.", told)
+    steps_taken = ("hm", "Search[Ada]", "She was.\nAction 9: none")
+    expected = Key("act", "Question: Who?", "- Look twice.\n- Be short.", steps_taken)
     assert key_of(request(system, f"Question: Who?\n{steps}")) == expected
     assert key_of(request("Solve.", "Question: Who?\nThought 1:")) == Key("act", "Question: Who?")
 
 
-@pytest.mark.parametrize(("verdict", "said"), [("It is wrong.", True), (" ", False)])
-def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(verdict: str, said: bool) -> None:
+@pytest.mark.parametrize(("verdict", "has_verdict"), [("It is wrong.", True), (" ", False)])
+def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(
+    verdict: str, has_verdict: bool
+) -> None:
     seen = "<observation>\nShe was.\n</observation>"
     done = f"<thought>\nhm\n</thought>\n<action>\nSearch[Ada]\n</action>\n{seen}\n<action>\nFinish[x]\n</action>\n"
     human = (
@@ -35,7 +37,7 @@ def test_a_reflection_is_known_by_task_attempt_and_whether_it_is_told_a_verdict(
         f"</trajectory>\n\n<verdict>\n{verdict}\n</verdict>"
     )
     steps = ("hm", "Search[Ada]", "She was.", "Finish[x]")
-    assert key_of(request("Reflect.", human)) == Key("reflect", "Question: Who?", steps=steps, verdict=said)
+    assert key_of(request("Reflect.", human)) == Key("reflect", "Question: Who?", steps=steps, verdict=has_verdict)
 
 
 def test_answers_of_one_key_come_in_order_and_a_miss_is_an_error() -> None:
@@ -70,8 +72,8 @@ async def test_the_world_serves_articles_and_leaves_the_rest_to_the_real_one() -
 
 def test_attempts_of_a_record() -> None:
     def step(trial: int) -> list[Record]:
-        said = {"thought": "hm", "act": "Finish[x]", "observation": "INCORRECT"}
-        return [{"role": role, "trial": trial, "text": text} for role, text in said.items()]
+        texts = {"thought": "hm", "act": "Finish[x]", "observation": "INCORRECT"}
+        return [{"role": role, "trial": trial, "text": text} for role, text in texts.items()]
 
     def reflect(trial: int) -> Record:
         return {"role": "reflect", "trial": trial, "text": f"lesson {trial} "}

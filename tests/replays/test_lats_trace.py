@@ -35,8 +35,8 @@ def recorded_model(expansions: list[Expansion], misses: list[Acts]) -> FakeChatM
 
     def reply(request: Request) -> Reply:
         if request.schema == "Judgement":
-            vote, said = votes.get(tuple(map(canonical, _JUDGED.findall(request.last))), (0.0, ""))
-            return {"reasoning": said, "score": max(vote, 0.0), "solved": False}
+            vote, reasoning = votes.get(tuple(map(canonical, _JUDGED.findall(request.last))), (0.0, ""))
+            return {"reasoning": reasoning, "score": max(vote, 0.0), "solved": False}
         path = tuple(map(canonical, _ACTED.findall(request.last)))
         if not proposals.get(path):
             misses.append(path)

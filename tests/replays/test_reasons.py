@@ -7,8 +7,8 @@ from bench.replays.reasons import Program, explain, names
 DOUBLE = "def double(x):\n    return 2 * x"
 
 
-def program(text: str = DOUBLE, prompt: str = "", tests: str = "assert double(1) == 2", said: str = "") -> Program:
-    return Program(text, prompt, tests, said)
+def program(text: str = DOUBLE, prompt: str = "", tests: str = "assert double(1) == 2", log: str = "") -> Program:
+    return Program(text, prompt, tests, log)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ def program(text: str = DOUBLE, prompt: str = "", tests: str = "assert double(1)
     [
         (program(f"import no_such_library\n{DOUBLE}"), "the program imports no_such_library"),
         (
-            program(said="assert double(1) # output: sum() missing 1 required positional argument: 'b'"),
+            program(log="assert double(1) # output: sum() missing 1 required positional argument: 'b'"),
             "replaced `sum`",
         ),
         (program(prompt="def halve(x):\n    ...\ndef double(x):\n", tests="assert double(halve(2)) == 2"), "our tests"),
@@ -34,8 +34,8 @@ def test_a_rule_explains(case: Program, reason: str) -> None:
     [
         program(),
         program("this is no program"),
-        program(said="assert double(1) == 3 # output: 2"),
-        program(said="assert double(1) # output: double() missing 1 required positional argument: 'x'"),
+        program(log="assert double(1) == 3 # output: 2"),
+        program(log="assert double(1) # output: double() missing 1 required positional argument: 'x'"),
         program("def f(x: List[int]) -> int:\n    return sum(x)", tests="assert f([1]) == 1"),
     ],
 )

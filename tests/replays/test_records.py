@@ -320,23 +320,26 @@ class TestTexts:
             **{"speaker_a": "Ann", "speaker_b": "Ben", "session_1_date_time": "1:56 pm on 8 May, 2023"},
             "session_1": [{"dia_id": "D1:1", "speaker": "Ann", "text": "Hi.", "blip_caption": "a photo"}],
         }
-        asked = [
+        questions = [
             {"question": "When?", "answer": 2022, "category": 2, "evidence": ["D:1:01; D9:17"]},
             {"question": "What?", "adversarial_answer": "x", "category": 5, "evidence": []},
         ]
-        rows = [{"sample_id": name, "conversation": spoken, "qa": asked} for name in ("conv-26", *texts.KEPT_BACK)]
+        rows = [{"sample_id": name, "conversation": spoken, "qa": questions} for name in ("conv-26", *texts.KEPT_BACK)]
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w") as archive:
             archive.writestr("data/locomo10.json", json.dumps(rows))
         (record,) = texts.conversations([packed.getvalue()])
         assert record["sessions"][0]["at"] == "2023-05-08T13:56"
         assert record["sessions"][0]["turns"][0]["caption"] == "a photo"
-        assert [(one["answer"], one["evidence"]) for one in record["questions"]] == [("2022", ["D1:1"]), (None, [])]
+        assert [(question["answer"], question["evidence"]) for question in record["questions"]] == [
+            ("2022", ["D1:1"]),
+            (None, []),
+        ]
 
     def test_paragraphs_are_drawn_by_their_english_text(self) -> None:
         def squad(*contexts: str) -> bytes:
-            asked = [{"question": "?", "answers": [{"text": "a"}, {"text": "a"}]}]
-            return log({"data": [{"title": "T", "paragraphs": [{"context": c, "qas": asked} for c in contexts]}]})
+            questions = [{"question": "?", "answers": [{"text": "a"}, {"text": "a"}]}]
+            return log({"data": [{"title": "T", "paragraphs": [{"context": c, "qas": questions} for c in contexts]}]})
 
         english = [f"paragraph {number}" for number in range(50)]
         own, drawn = squad(*("x" for _ in english)), squad(*english)
@@ -380,8 +383,8 @@ class TestCommand:
 
     @pytest.mark.thorough
     def test_says_what_to_clone(self) -> None:
-        told = run("bench.records").stdout
-        assert re.findall(r"^git clone \S+/([\w-]+/[\w-]+) ", told, re.MULTILINE) == [
+        output = run("bench.records").stdout
+        assert re.findall(r"^git clone \S+/([\w-]+/[\w-]+) ", output, re.MULTILINE) == [
             *dict.fromkeys(source["repository"] for source in SOURCES.values())
         ]
 

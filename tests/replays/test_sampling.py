@@ -51,13 +51,13 @@ class UntilThreeAgree:
     """A peer's algorithm: it asks for all answers at once, and stops when the first three are the same."""
 
     async def ainfer(self, lm: Any, prompt: str, budget: int, *, return_response_only: bool) -> Any:
-        asked = [asyncio.create_task(lm.agenerate_single(prompt)) for _ in range(budget)]
+        tasks = [asyncio.create_task(lm.agenerate_single(prompt)) for _ in range(budget)]
         responses: list[dict[str, str]] = []
-        for reply in asyncio.as_completed(asked):
+        for reply in asyncio.as_completed(tasks):
             responses.append(await reply)
-            if len({one["content"] for one in responses[-3:]}) == 1 and len(responses) >= 3:
+            if len({response["content"] for response in responses[-3:]}) == 1 and len(responses) >= 3:
                 break
-        for task in asked:
+        for task in tasks:
             task.cancel()
         return SimpleNamespace(responses=responses, the_one=responses[-1])
 

@@ -26,14 +26,14 @@ def a_beam_log(seed: int) -> Record:
             outputs.append({"role": "propose", "step": step, "state": state, "text": text})
             found += [f"{state}{line}\n" for line in text.split("\n")]
         values: list[float] = []
-        for place, state in enumerate(found):
+        for index, state in enumerate(found):
             samples = chance.choices([*LABELS, "?"], k=3)
-            repeated = state in found[:place]
+            repeated = state in found[:index]
             values.append(0 if repeated else sum(worth * samples.count(label) for label, worth in LABELS.items()))
             if not repeated:
                 outputs.append({"role": "value", "step": step, "state": state, "samples": samples})
-        best = sorted(range(len(found)), key=lambda place: values[place], reverse=True)
-        level = [found[place] for place in best[: beams.WIDTH]]
+        best = sorted(range(len(found)), key=lambda index: values[index], reverse=True)
+        level = [found[index] for index in best[: beams.WIDTH]]
         selected.append(level)
     return {"id": f"game/{seed}", "task": {"input": "1 1 1 1"}, "outputs": outputs, "selected": selected}
 
@@ -64,7 +64,7 @@ def a_puzzle_log(seed: int) -> Record:
             proposed[state] = [[action, chance.choice([0.1, 0.3, 1, 1.7])] for action in sorted(chosen)]
             outputs.append({"role": "propose", "state": state, "candidates": proposed[state]})
         tried = 0
-        for action, _ in sorted(proposed[state], key=lambda one: -one[1]):
+        for action, _ in sorted(proposed[state], key=lambda candidate: -candidate[1]):
             after, now = enter(board, status, action)
             if len(visited) >= puzzles.MOST or len(actions) >= puzzles.DEPTH or "2" in now:
                 continue
@@ -86,8 +86,8 @@ def enter(board: str, status: str, action: str) -> tuple[str, str]:
     """Board and status after a word, whatever it overwrites."""
     clue, word = action.split(". ")
     number, squares = CLUES.index(clue), list(board)
-    place = slice(number * 5, number * 5 + 5) if number < 5 else slice(number - 5, None, 5)
-    squares[place] = word.upper()
+    cells = slice(number * 5, number * 5 + 5) if number < 5 else slice(number - 5, None, 5)
+    squares[cells] = word.upper()
     pairs = zip(words(board), words(squares), status, strict=True)
     digits = [
         "2" if any(a not in ("_", b) for a, b in zip(old, new, strict=True)) else digit for old, new, digit in pairs
@@ -126,9 +126,9 @@ def test_where_the_log_ends_nothing_is_proposed_and_that_is_remembered() -> None
 
 
 def test_a_sum_of_confidences_is_made_up_of_words() -> None:
-    said = puzzles.listed([("h1. apple", 2.8), ("v1. angle", 0.1)]).split("\n")
+    lines = puzzles.listed([("h1. apple", 2.8), ("v1. angle", 0.1)]).split("\n")
     words_said = ["certain", "certain", "high", "medium", "low"]
-    assert said == [*(f"h1. apple ({word})" for word in words_said), "v1. angle (low)"]
+    assert lines == [*(f"h1. apple ({word})" for word in words_said), "v1. angle (low)"]
 
 
 def test_equal_texts_of_a_record_are_told_apart() -> None:

@@ -24,8 +24,8 @@ def env(depth: int, action: str, reward: float = 0.0) -> Record:
     return {"role": "env", "depth": depth, "action": action, "observation": f"after {action}", "reward": reward}
 
 
-def value(vote: float, said: str = "") -> Record:
-    return {"role": "value", "samples": [said], "value": vote}
+def value(vote: float, text: str = "") -> Record:
+    return {"role": "value", "samples": [text], "value": vote}
 
 
 MARK: Record = {"role": "mark", "text": "end of evaluate_node; rollout starts from the argmax child"}
@@ -143,8 +143,8 @@ def test_an_action_ends_at_the_next_colon() -> None:
     assert webshop.stated("The score is unknown.") is None
 
 
-def thought(depth: int, number: int, action: str, answer: str | None = None, **told: Any) -> Record:
-    feedback = str({"steps": number, "answer": answer, **told})
+def thought(depth: int, number: int, action: str, answer: str | None = None, **fields: Any) -> Record:
+    feedback = str({"steps": number, "answer": answer, **fields})
     return {
         "role": "env",
         "depth": depth,
@@ -159,16 +159,16 @@ def taken(depth: int) -> Record:
     return {"role": "mark", "text": f"DFS at node depth {depth}..."}
 
 
-def asked(*actions: str) -> Record:
+def proposal(*actions: str) -> Record:
     return {"role": "propose", "samples": [f"Thought 1: t\nAction 1: {action}: or so\n" for action in actions]}
 
 
 DFS = [
-    *(taken(0), asked("Search[a]", "Search[b]"), thought(1, 1, "Search[a]"), thought(1, 2, "Search[b]")),
-    *(taken(1), asked("Finish[c]"), thought(2, 3, "Finish[c]", "c", em=False)),
-    *(taken(2), asked("Search[a]"), thought(3, 4, "Search[a]")),
+    *(taken(0), proposal("Search[a]", "Search[b]"), thought(1, 1, "Search[a]"), thought(1, 2, "Search[b]")),
+    *(taken(1), proposal("Finish[c]"), thought(2, 3, "Finish[c]", "c", em=False)),
+    *(taken(2), proposal("Search[a]"), thought(3, 4, "Search[a]")),
     taken(3),
-    *(taken(1), asked("Search[a]", "Search[a]"), thought(2, 5, "Search[a]"), thought(2, 6, "Search[a]")),
+    *(taken(1), proposal("Search[a]", "Search[a]"), thought(2, 5, "Search[a]"), thought(2, 6, "Search[a]")),
 ]
 
 
@@ -232,17 +232,17 @@ async def test_recorded_searches_in_the_shop(recorded: Path) -> None:
 
 async def test_the_actions_of_the_record_are_those_of_its_samples(recorded: Path) -> None:
     for record in load(recorded, WEBSHOP):
-        said: list[str] = []
+        actions: list[str] = []
         for role, outputs in groupby(record["outputs"], key=lambda output: output["role"]):
             if role == "propose":
-                said = [
+                actions = [
                     action
                     for output in outputs
                     for sample in output["samples"]
                     if (action := webshop.action_of(sample))
                 ]
             if role == "env":
-                assert [output["action"] for output in outputs] == said
+                assert [output["action"] for output in outputs] == actions
 
 
 async def test_recorded_depth_first_search(recorded: Path) -> None:

@@ -42,13 +42,13 @@ class Psycopg:
     autocommit = True
 
     def __init__(self, ours: socket.socket) -> None:
-        self.ours, self.asked = ours, 0
+        self.ours, self.queries = ours, 0
 
     def fileno(self) -> int:
         return self.ours.fileno()
 
     async def execute(self, statement: str) -> None:
-        self.asked += 1
+        self.queries += 1
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ def sockets() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_a_connection_is_asked_once_in_a_while(clock: Clock, sockets: tuple[socket.socket, socket.socket]) -> None:
     dialect: Any = Dialect()  # type: ignore[no-untyped-call]
     driver, other = map(Driver, sockets)
-    asked = []
+    pings = []
     for seconds in (0.0, TRUSTED / 2, TRUSTED / 2, 0.0):
         clock.now += seconds
         assert dialect.do_ping(driver)
-        asked.append(driver.pings)
-    assert asked == [1, 1, 2, 2]
+        pings.append(driver.pings)
+    assert pings == [1, 1, 2, 2]
     assert dialect.do_ping(other)
     assert other.pings == 1
 
@@ -105,12 +105,12 @@ async def test_a_connection_of_the_pool_is_asked_again_once_its_server_has_left(
 ) -> None:
     ours, theirs = sockets
     connection: Any = Psycopg(ours)
-    for asked in (1, 1):
+    for queries in (1, 1):
         await Pool.check_connection(connection)
-        assert connection.asked == asked
+        assert connection.queries == queries
     theirs.close()
     await Pool.check_connection(connection)
-    assert connection.asked == 2
+    assert connection.queries == 2
 
 
 async def test_a_connection_of_the_pool_is_asked_again_after_a_while(
@@ -120,7 +120,7 @@ async def test_a_connection_of_the_pool_is_asked_again_after_a_while(
     await Pool.check_connection(connection)
     clock.now += TRUSTED
     await Pool.check_connection(connection)
-    assert connection.asked == 2
+    assert connection.queries == 2
 
 
 @pytest.mark.parametrize(
