@@ -1,6 +1,8 @@
 """Tool calls of a message: how many are read, what each is called, and how some of them are left out."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import count
 from typing import TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall, ToolMessage
@@ -26,13 +28,13 @@ def with_call_ids(message: M, earlier: Iterable[BaseMessage] = ()) -> M:
     """
     if len(message.tool_calls) > MAX_CALLS + 1:
         message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
-    before, count = _calls(message), len(message.tool_calls)
+    before, usable = _calls(message), len(message.tool_calls)
     taken = {call["id"] for each in earlier if isinstance(each, AIMessage) for call in _calls(each)}
     named = _with_own_ids(before, taken)
     renamed = {call["id"] for call, new in zip(before, named, strict=True) if call["id"] != new["id"]}
     # The providers' clients send the calls themselves, too.
     content = _without_blocks(message, renamed - {None})
-    update = {"tool_calls": named[:count], "invalid_tool_calls": named[count:], "content": content}
+    update = {"tool_calls": named[:usable], "invalid_tool_calls": named[usable:], "content": content}
     return message.model_copy(update=update)
 
 
@@ -42,11 +44,11 @@ def _calls(message: AIMessage) -> list[ToolCall | InvalidToolCall]:
 
 def _with_own_ids(calls: Sequence[ToolCall | InvalidToolCall], taken: set[str | None]) -> list[JsonObject]:
     named: list[JsonObject] = []
+    numbers = defaultdict[str | None, Iterator[int]](lambda: count(2))
     for call in calls:
-        name, number = call["id"] or "call_1", 1
+        name = call["id"] or "call_1"
         while name in taken:
-            number += 1
-            name = f"{call['id'] or 'call'}_{number}"
+            name = f"{call['id'] or 'call'}_{next(numbers[call['id']])}"
         taken.add(name)
         named.append({**call, "id": name})
     return named

@@ -4,12 +4,15 @@ import time
 from collections.abc import Callable
 
 import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.messages.tool import invalid_tool_call
 
 from reflective_agents.environments.arithmetic import Arithmetic
 from reflective_agents.nodes.acting.react_text import as_call, parse_answer, parse_step
 from reflective_agents.nodes.evidence.citation_reader import CitationReader
 from reflective_agents.nodes.evidence.citations import resolve_citations
 from reflective_agents.nodes.evidence.support import read_sentences
+from reflective_agents.state.tool_calls import with_call_ids
 from reflective_agents.text.declining import declines
 from reflective_agents.text.labels import answer_in, bare, choice_in, last_word, sections, without_label, without_marker
 from reflective_agents.text.normal import normal_form
@@ -101,3 +104,12 @@ def test_long_runs_take_linear_time(unit: str) -> None:
 def test_a_long_line_is_streamed_in_linear_time(unit: str) -> None:
     short, long = (unit * (size // len(unit)) for size in (1_000, 10_000))
     assert any(growth(streamed, short, long) < 5 for _ in range(10))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [None, "search"])
+def test_calls_get_ids_of_their_own_in_linear_time(name: str | None) -> None:
+    def read(text: str) -> AIMessage:
+        return with_call_ids(AIMessage("", invalid_tool_calls=[invalid_tool_call(id=name) for _ in text]))
+
+    assert any(growth(read, "x" * 500, "x" * 5_000) < 5 for _ in range(10))
