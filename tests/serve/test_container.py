@@ -30,7 +30,6 @@ def test_what_the_dockerfile_copies_is_there() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.process
-@pytest.mark.thorough
 def test_the_services_fit_the_schema_of_compose() -> None:
     lint("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml")
 
