@@ -17,6 +17,7 @@ def lint(program: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.process
 def test_the_dockerfile_is_clean() -> None:
     lint("hadolint", "Dockerfile")
 
@@ -28,6 +29,7 @@ def test_what_the_dockerfile_copies_is_there() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.process
 def test_the_services_fit_the_schema_of_compose() -> None:
     lint("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "compose.yaml")
 
