@@ -52,8 +52,9 @@ lint: $(VENV)/dev.stamp ## Check style and format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-types: $(VENV)/dev.stamp ## Check the types
+types: $(VENV)/dev.stamp ## Check the types, with two checkers
 	@$(BIN)/mypy
+	@$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 
 bench: $(VENV)/dev.stamp ## Measure every strategy, and other libraries (ARGS=--no-peers leaves them out)
 	@$(BIN)/python -m bench $(ARGS)

@@ -62,16 +62,6 @@ def test_every_module_imports_and_the_command_runs_without_what_only_posix_has(t
 @pytest.mark.thorough
 @pytest.mark.process
 @pytest.mark.timeout(600)
-def test_the_types_are_right_for_another_checker_too() -> None:
-    command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable]
-    report = json.loads(subprocess.run([*command, "--outputjson"], capture_output=True, text=True, cwd=ROOT).stdout)
-    assert report["summary"]["filesAnalyzed"] > 300
-    assert [(error["file"], error["message"]) for error in report["generalDiagnostics"]] == []
-
-
-@pytest.mark.thorough
-@pytest.mark.process
-@pytest.mark.timeout(600)
 def test_nothing_is_used_that_a_system_lacks() -> None:
     """The checker reads what the standard library has on each system, and of other libraries nothing."""
     here = errors_on("linux")
