@@ -12,7 +12,8 @@ import time
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
+from psycopg.pq import PipelineStatus
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
@@ -91,11 +92,15 @@ class Pool(AsyncConnectionPool[AsyncConnection[Any]]):
 
     @staticmethod
     async def check_connection(conn: AsyncConnection[Any]) -> None:
-        """Raise if a connection does not live.
+        """Raise if a connection does not live, or if a run that was cancelled has left it in a pipeline: what is
+        written there is not committed before its next statement. It is closed then, and the pool opens another.
 
         Raises:
-            psycopg.OperationalError: if it does not.
+            psycopg.OperationalError: if it does not live, or does no more.
         """
+        if conn.info.pipeline_status != PipelineStatus.OFF:
+            await conn.close()
+            raise OperationalError("the connection was left in a pipeline")
         # Only the end of a connection is heard unasked, or what leads to it.
         if _has_news(conn.fileno()) or Pool._checks.is_due(conn):
             await AsyncConnectionPool.check_connection(conn)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from psycopg.pq import PipelineStatus
 
 from reflective_agents.serve import connections
 from reflective_agents.serve.connections import TRUSTED, Dialect, Pool
@@ -43,6 +44,7 @@ class Psycopg:
 
     def __init__(self, ours: socket.socket) -> None:
         self.ours, self.queries = ours, 0
+        self.info, self.pipeline_status = self, PipelineStatus.OFF
 
     def fileno(self) -> int:
         return self.ours.fileno()
