@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from reflective_agents.cli.checks import need_for_statistics
+from reflective_agents.cli.checks import need_for_figures, need_for_frames, need_for_statistics
 from reflective_agents.cli.eval import command_line, export, publish
 from reflective_agents.cli.exports import Export, check_folders, check_targets, write, write_each
 from reflective_agents.cli.output import print_table, say
@@ -46,6 +46,10 @@ def compare_runs(
     check_targets({"--html": html, "--export": frame}, force=True)
     check_folders({"--figures": figures})
     need_for_statistics()
+    if frame:
+        need_for_frames()
+    if figures:
+        need_for_figures()
     folders = list(dict.fromkeys(chain.from_iterable(map(folders_of, names))))
     if len(folders) == 1 < len(names):
         raise Misuse(f"{' and '.join(names)} name the same run: name two different ones")

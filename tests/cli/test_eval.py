@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,15 @@ def test_figures_to_publish(reflect: Any, questions: str) -> None:
         assert Path(f"figures/{name}.svg").read_bytes() == before
     assert reflect(*run, "--out", "3", "--figures", "one").code == 0
     assert Path("one/table.png").exists()
+
+
+@pytest.mark.parametrize(("library", "option"), [("matplotlib", "--figures"), ("pyarrow", "--export")])
+def test_a_comparison_begins_with_what_its_files_need(
+    library: str, option: str, reflect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    ended = reflect("compare", "no-run", option, "written")
+    assert (ended.code, ended.out, library in ended.err) == (2, "", True)
 
 
 def test_figures_of_a_run_that_solves_nothing(tmp_path: Path) -> None:
