@@ -7,9 +7,11 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar
 
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables.config import set_config_context
 
 from reflective_agents.models.event_loops import background_loop, is_background, running_loop
+from reflective_agents.nodes.savers import awaitable
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -52,7 +54,8 @@ class SyncAdapter(RunnableLambda[S, T]):
 
     def invoke(self, input: S, config: RunnableConfig | None = None, **kwargs: Any) -> T:
         """Call the function, and wait for it."""
-        return wait_for(self._function(input))
+        with set_config_context(awaitable(ensure_config(config))) as context:
+            return context.run(lambda: wait_for(self._function(input)))
 
     # Not `async`, which would put one more function between a graph and what it calls.
     def ainvoke(  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -12,7 +12,6 @@ from langgraph.config import get_config
 from langgraph.constants import CONFIG_KEY_CHECKPOINTER
 from langgraph.runtime import ExecutionInfo
 
-from reflective_agents.models.event_loops import is_background
 from reflective_agents.state.json_types import JsonObject
 
 _COMMAND = "00000000-0000-0000-0000-000000000000"
@@ -41,15 +40,9 @@ async def keep_for_resumption(update: JsonObject, execution: ExecutionInfo | Non
 
 
 async def _write(saver: BaseCheckpointSaver[str], checkpoint: RunnableConfig, update: JsonObject) -> None:
-    """Add to what is written to a checkpoint by commands; in the way in which the graph itself was called."""
-    if is_background(asyncio.get_running_loop()):
-        stored = await asyncio.to_thread(saver.get_tuple, checkpoint)
-    else:
-        stored = await saver.aget_tuple(checkpoint)
+    """Add to what is written to a checkpoint by commands."""
+    stored = await saver.aget_tuple(checkpoint)
     pending = (stored.pending_writes if stored else None) or []
     earlier = [(name, value) for task, name, value in pending if task == _COMMAND and name not in WRITES_IDX_MAP]
-    writes = [*earlier, *update.items()]  # savers tell them apart by their position
-    if is_background(asyncio.get_running_loop()):
-        await asyncio.to_thread(saver.put_writes, checkpoint, writes, _COMMAND)
-    else:
-        await saver.aput_writes(checkpoint, writes, _COMMAND)
+    # Savers tell them apart by their position.
+    await saver.aput_writes(checkpoint, [*earlier, *update.items()], _COMMAND)

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 from reflective_agents import telemetry
 from reflective_agents.environments.base import Environment, State, Transition
 from reflective_agents.models.toolless import ACT
+from reflective_agents.nodes.acting.apart import run_apart
 from reflective_agents.nodes.acting.react_text import ParsedStep, action_in, action_of, as_call
 from reflective_agents.nodes.evidence.research import act
 from reflective_agents.nodes.evidence.sources import (
@@ -165,10 +166,12 @@ async def act_with_tools(
     earlier: Sources = NO_SOURCES,
 ) -> ActionStep:
     """Do what a move wants with tools: its own calls, or the one that its text names. What was found in earlier `steps`
-    is not found again, and the sources that `earlier` answers cite keep their numbers."""
+    is not found again, and the sources that `earlier` answers cite keep their numbers.
+
+    To be called once by a node, whose state holds the move."""
     message = move["messages"][0] if move["messages"] else as_call(move["action"], tools)
     assert isinstance(message, AIMessage)
-    replies = with_numbers(await act(step, message, tools), observations_of_steps(steps), earlier)
+    replies = with_numbers(await act(step, message, tools, run_apart), observations_of_steps(steps), earlier)
     observation = "\n".join(reply.text for reply in replies)
     valid = all(getattr(reply, "status", "") != "error" for reply in replies)
     return _taken(move, observation, valid, replies if move["messages"] else [])

@@ -19,7 +19,7 @@ from reflective_agents.state.context import Context
 from reflective_agents.state.errors import SearchFailed
 from reflective_agents.state.families import SearchContext
 from reflective_agents.state.limits import sentence
-from reflective_agents.tools.run import run_tool_calls
+from reflective_agents.tools.run import Run, run_together, run_tool_calls
 from reflective_agents.web_search.engines import Search, cached, choose_search, make_search, search_tool
 from reflective_agents.web_search.results import SearchResult
 
@@ -61,10 +61,18 @@ def _synchronous(tool: BaseTool) -> BaseTool:
     return tool.model_copy(update={"coroutine": None}) if tool.func else tool
 
 
-async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) -> list[AnyMessage]:
+async def act(
+    step: Step[Context], message: AIMessage, tools: list[BaseTool], run: Run = run_together
+) -> list[AnyMessage]:
     """Run all tool calls of a message at once. Each is answered; what goes wrong is an answer too.
 
     Those of the caller's tools wait for the caller, before any other is run: a node that is resumed begins anew.
+
+    Args:
+        step: The node that acts.
+        message: What the model said.
+        tools: What it may call.
+        run: How the other calls are run.
     """
     step.meter.check()
     callers = calls_of_caller(message, tools)
@@ -72,7 +80,7 @@ async def act(step: Step[Context], message: AIMessage, tools: list[BaseTool]) ->
     others = [call for call in message.tool_calls if call not in callers]
     ours = message.model_copy(update={"tool_calls": others})
     timeout = min(step.context.call_timeout, step.meter.seconds_left)
-    observations += await run_tool_calls(ours, tools, timeout=timeout)
+    observations += await run_tool_calls(ours, tools, timeout=timeout, run=run)
     wanted = {call["id"]: str(call["args"]) for call in message.tool_calls}
     queries = [f"{step.meter.question} {wanted.get(reply.tool_call_id, '')}" for reply in observations]
     observations = await step.texts.shown(observations, queries)

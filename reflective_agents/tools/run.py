@@ -26,11 +26,22 @@ _SHOWN = 50
 """Names that an answer to a call of no tool lists at most."""
 
 
+Run = Callable[[ToolNode, AIMessage], Awaitable[list[ToolMessage]]]
+"""Runs all calls of a message by a node that has their tools, and returns their results in the order of the calls."""
+
+
+async def run_together(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
+    """Run all calls of a message at once, in the task that asks for them."""
+    output = await node.ainvoke({"messages": [message]})
+    return [*output["messages"]]
+
+
 async def run_tool_calls(
     message: AIMessage,
     tools: Sequence[BaseTool],
     *,
     timeout: float | None,  # noqa: ASYNC109 - it holds for each call, which the caller's own timeout could not do
+    run: Run = run_together,
 ) -> list[ToolMessage]:
     """Run all tool calls of a message at once. To be called inside a node of a graph.
 
@@ -41,6 +52,7 @@ async def run_tool_calls(
         message: what the model said.
         tools: what it may call.
         timeout: seconds that each call may take; None for no end.
+        run: how the calls are run.
 
     Returns:
         One tool message for each call: the valid calls in their order, then the invalid ones (so are they sent, too).
@@ -57,8 +69,7 @@ async def run_tool_calls(
     called = [_contained_tool(tool) for tool in tools if tool.name in wanted]
     bounded = _bounded(timeout, [tool.name for tool in tools])
     node = ToolNode(called, handle_tool_errors=_explain, awrap_tool_call=bounded)
-    output = await node.ainvoke({"messages": [message]})
-    return [*output["messages"], *answers]
+    return [*await run(node, message), *answers]
 
 
 _Execute = Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[str]]]

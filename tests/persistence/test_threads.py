@@ -1,11 +1,14 @@
 """What a stored thread can be asked for later: its history, a fork, its data without our classes, a second turn."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import StateSnapshot
 
 from reflective_agents.testing.fake import FakeChatModel
@@ -112,3 +115,14 @@ def assert_plain(value: Any) -> None:
             assert_plain(item)
     else:
         assert value is None or isinstance(value, str | int | float | bool | BaseMessage)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "plan", "team", "trials"])
+def test_a_synchronous_caller_needs_no_asynchronous_checkpointer(strategy: str, tmp_path: Path) -> None:
+    turns = []
+    for saver in (InMemorySaver(), None):
+        with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as sqlite:
+            graph = stored(strategy, saver or sqlite)
+            for _ in range(2):
+                turns.append(content(graph.invoke(QUESTION, THREAD, context=CONTEXT[strategy])))
+    assert turns[:2] == turns[2:]
