@@ -82,6 +82,8 @@ async def _serve(host: str, port: int) -> None:
     run_events.configure()
     from aegra_api.core.auth_middleware import get_auth_instance
     from aegra_api.main import app
+    from aegra_api.settings import settings
+    from sse_starlette.sse import AppStatus
 
     from reflective_agents.serve.bodies import Bodies
     from reflective_agents.serve.garbage import spare_what_stays
@@ -98,7 +100,11 @@ async def _serve(host: str, port: int) -> None:
     requeueing = asyncio.create_task(keep_requeueing())
     guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
     async with LoopGuard(log_held):
-        await uvicorn.Server(uvicorn.Config(guarded, host=host, port=port, log_config=None)).serve()
+        # Who waits for an answer when the server is to end gets it, unless the run takes longer than runs may then.
+        AppStatus.disable_automatic_graceful_drain()
+        patience = round(settings.worker.WORKER_DRAIN_TIMEOUT)
+        config = uvicorn.Config(guarded, host=host, port=port, log_config=None, timeout_graceful_shutdown=patience)
+        await uvicorn.Server(config).serve()
     requeueing.cancel()
 
 

@@ -5,6 +5,7 @@ Every call carries the caller's key, so callers may do here just what they may d
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import NamedTuple, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
@@ -156,19 +157,21 @@ class ServerApi:
                 parts = self._client.runs.join_stream(
                     thread_id, run_id, headers=self._headers, last_event_id=position.last_event_id()
                 )
-                async for part in until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
-                    if position.is_repeat(part):
-                        continue
-                    if part.event == "custom" and REPORT in part.data:
-                        report = part.data[REPORT]
-                    elif part.event == "custom":
-                        yield part.data
-                    elif part.event == "messages" and part.data[0]["type"] in ("ai", "AIMessageChunk"):
-                        yield Token(str(part.data[0]["content"]))
-                    elif part.event == "error":
-                        error = str((part.data or {}).get("error", ""))
-                    elif part.event == "end":
-                        is_whole, status = True, str((part.data or {}).get("status", ""))
+                # A stream that breaks off again and again may be that of a run that has ended.
+                with suppress(httpx.TransportError):
+                    async for part in until_silence(parts, _SILENCE_AFTER_END if ended else _SILENCE):
+                        if position.is_repeat(part):
+                            continue
+                        if part.event == "custom" and REPORT in part.data:
+                            report = part.data[REPORT]
+                        elif part.event == "custom":
+                            yield part.data
+                        elif part.event == "messages" and part.data[0]["type"] in ("ai", "AIMessageChunk"):
+                            yield Token(str(part.data[0]["content"]))
+                        elif part.event == "error":
+                            error = str((part.data or {}).get("error", ""))
+                        elif part.event == "end":
+                            is_whole, status = True, str((part.data or {}).get("status", ""))
                 # Aegra tells at the end how the run has ended; of other ends its word comes before the deed.
                 if status != "success":
                     async with _request_slot():

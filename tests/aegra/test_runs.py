@@ -137,6 +137,37 @@ async def test_a_process_that_is_asked_to_end_hands_its_runs_over(
     servers[0].wait_until_ready()
 
 
+async def test_who_waits_when_a_process_is_asked_to_end_gets_an_answer(
+    servers: list[Server], model_server: OpenAIServer, start: Callable[[], Server]
+) -> None:
+    before, question = len(model_server.requests), "A very slow one?"
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": question}]
+    address = f"{servers[0].address}/v1"
+    async with openai.AsyncOpenAI(base_url=address, api_key=KEYS["ann"], max_retries=0, timeout=60) as client:
+
+        async def whole() -> str | None:
+            answer = await client.chat.completions.create(model="chain_of_thought", messages=messages)
+            return answer.choices[0].message.content
+
+        async def streamed() -> str:
+            stream = await client.chat.completions.create(model="react", messages=messages, stream=True)
+            return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+        async def stored() -> str:
+            return (await client.responses.create(model="react", input=question)).output_text
+
+        waiting = [asyncio.create_task(each) for each in (whole(), streamed(), stored())]
+        while len(model_server.requests) < before + len(waiting):  # noqa: ASYNC110 # of another thread
+            await asyncio.sleep(0.1)
+        ending = asyncio.create_task(asyncio.to_thread(servers[0].end, signal.SIGTERM))
+        answers = await asyncio.gather(*waiting)
+        await ending
+    assert [question in str(answer) for answer in answers] == [True] * 3
+    assert servers[0].process.returncode == 0
+    servers[0] = start()
+    servers[0].wait_until_ready()
+
+
 @pytest.mark.parametrize("away", [Outage.of_postgres, Outage.of_redis])
 async def test_runs_go_on_when_a_database_was_away(
     servers: list[Server], model_server: OpenAIServer, outage: Outage, away: Callable[[Outage], None]
