@@ -101,7 +101,7 @@ async def _serve(host: str, port: int) -> None:
     guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
     async with LoopGuard(log_held):
         # Who waits for an answer when the server is to end gets it, unless the run takes longer than runs may then.
-        AppStatus.disable_automatic_graceful_drain()
+        AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
         patience = round(settings.worker.WORKER_DRAIN_TIMEOUT)
         config = uvicorn.Config(guarded, host=host, port=port, log_config=None, timeout_graceful_shutdown=patience)
         await uvicorn.Server(config).serve()
