@@ -3,7 +3,7 @@
 Before each use of a connection Aegra asks the database whether it is still there, in up to three round trips, twenty
 times a run. Here a connection that was closed is seen to be without asking, and one of which nothing is seen is asked
 once in some seconds. Aegra also prepares each statement anew, for poolers that know no prepared statements:
-REFLECT_PREPARED_STATEMENTS=false leaves it at that.
+REFLECT_PREPARED_STATEMENTS=false leaves it at that, and gives these no names.
 """
 
 import os
@@ -66,6 +66,9 @@ class Dialect(PGDialect_asyncpg):
         """Open a connection."""
         if keeps_prepared():
             options["prepared_statement_cache_size"] = _STATEMENTS
+        else:
+            # asyncpg numbers statements anew for each connection, and behind a pooler several of them share one.
+            options |= {"statement_cache_size": 0, "prepared_statement_name_func": str}
         return super().connect(*arguments, **options)
 
     def do_ping(self, dbapi_connection: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # it says True

@@ -145,3 +145,6 @@ async def test_statements_are_prepared_once_unless_the_operator_says_no(
     pool = Pool("postgresql://nobody", kwargs={"prepare_threshold": None}, open=False)
     assert isinstance(pool.kwargs, dict)
     assert (opened["prepared_statement_cache_size"], pool.kwargs["prepare_threshold"]) == (statements, uses)
+    # Behind a pooler several connections share one of the database's: names of theirs would collide.
+    named = opened.get("prepared_statement_name_func", lambda: None)()
+    assert (named, opened.get("statement_cache_size")) == ((None, None) if statements else ("", 0))
