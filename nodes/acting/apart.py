@@ -45,12 +45,13 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
     async def call(state: _Alone) -> _Replies:
         # What a tool streams belongs to the stream of the run, not to that of a graph that nobody sees.
         config = get_config()
+        configurable = config.get("configurable", {})
         runtime = {
             key: value.override(stream_writer=write)
-            for key, value in config["configurable"].items()
+            for key, value in configurable.items()
             if isinstance(value, Runtime)
         }
-        within: RunnableConfig = {**config, "configurable": {**config["configurable"], **runtime}}
+        within: RunnableConfig = {**config, "configurable": {**configurable, **runtime}}
         return _Replies(messages=(await node.ainvoke({"messages": [state["message"]]}, within))["messages"])
 
     calls = [Send("call", _Alone(message=only_calls(message, [each]))) for each in message.tool_calls]
