@@ -7,7 +7,7 @@ import io
 import json
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,8 @@ LARGEST = 1_000_000_000
 """Bytes of a data set, unpacked."""
 EXPANSION = 100
 """How many times larger a packed data set may become; text becomes ten times larger."""
+MOST_NAMED = 200
+"""Characters of the names of columns that an error shows at most."""
 _GZIP = b"\x1f\x8b"
 _MORE = "\x00"
 """The name of cells that have no column: no column of a text is called so."""
@@ -100,7 +102,16 @@ def _choose(path: Path, form: str | None, first: tuple[str, Row]) -> type[Format
     for kind in FORMATS.values():
         if kind.fits(row):
             return kind
-    raise Misuse(f"{where}: no known format; expected are {', '.join(FORMATS)}, such as {FORMATS['plain'].expects}")
+    found = f" in {_names(row)}" if row and isinstance(row, dict) else ""
+    raise Misuse(
+        f"{where}: no known format{found}; expected are {', '.join(FORMATS)}, such as {FORMATS['plain'].expects}"
+    )
+
+
+def _names(columns: Iterable[str]) -> str:
+    """Return the names of columns on one line, so that what differs from the expected ones can be seen."""
+    names = " ".join(", ".join(columns).split())
+    return f"({names if len(names) <= MOST_NAMED else f'{names[:MOST_NAMED]}...'})"
 
 
 def _task(kind: type[Format], number: int, where: str, row: Row) -> Task:
@@ -158,7 +169,7 @@ def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
         where = f"{path}, line {table.line_num}"
         if _MORE in row or None in row.values():
             columns = table.fieldnames or []
-            raise Misuse(f"{where}: expected are {len(columns)} columns ({', '.join(columns)})")
+            raise Misuse(f"{where}: expected are {len(columns)} columns {_names(columns)}")
         cells = {name: value for name, value in row.items() if name}
         yield where, cells
 
