@@ -99,4 +99,7 @@ class Progress:
     def _changes(self, node: TreeNode) -> Mapping[str, object]:
         """Return the entries of a node that are not stored yet."""
         stored: Mapping[str, object] = self._state["tree"].get(node["id"], {})
-        return {key: entry for key, entry in node.items() if key not in stored or stored[key] != entry}
+        changed = {key: entry for key, entry in node.items() if key not in stored or stored[key] != entry}
+        if changed and node.get("rescored"):
+            changed["rescored"] = True  # which lets a person's second score take the place of the first
+        return changed

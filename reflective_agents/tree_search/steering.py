@@ -13,8 +13,9 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
+from pydantic import TypeAdapter, ValidationError
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, problems_of
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.tree import Change, Order
 from reflective_agents.tree_search.tree_paths import ROOT
@@ -23,6 +24,7 @@ Values = JsonMapping
 """The values of a thread, as `get_state` returns them."""
 CHANGES = ("prune", "rescore", "hint", "more", "stop")
 LONGEST_HINT = 4000
+_CHANGE = TypeAdapter(Change)
 
 
 def prune(values: Values, *nodes: str) -> Command[str]:
@@ -86,7 +88,7 @@ def order(values: Values, *changes: Change) -> Command[str]:
     if not changes:
         raise Misuse("nothing is ordered")
     for change in changes:
-        if why := impossible(values, change):
+        if why := _mistyped(change) or impossible(values, change):
             raise Misuse(why)
     new = Order(seen=changes_in(values), changes=[*changes])
     if waiting := len(values.get("orders") or []):
@@ -115,6 +117,14 @@ async def earlier(graph: CompiledStateGraph[Any, Any], config: RunnableConfig, s
 def changes_in(values: Values) -> int:
     """Count the changes that people have made to a tree search."""
     return sum(entry["kind"] in CHANGES for entry in values.get("log") or [])
+
+
+def _mistyped(change: Change) -> str:
+    try:
+        _CHANGE.validate_python(change, strict=True)
+    except ValidationError as error:
+        return "; ".join(problems_of(error, "a change"))
+    return ""
 
 
 def impossible(values: Values, change: Change) -> str:

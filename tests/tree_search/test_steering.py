@@ -155,6 +155,17 @@ async def test_a_score_counts_for_all_above_as_if_the_judge_had_given_it() -> No
     assert {key for key in after["stats"] if sums(after)[key] != sums(before)[key]} == above.keys()
 
 
+async def test_the_last_score_of_a_person_holds() -> None:
+    thread = Thread()
+    values = await thread.pause(3)
+    node = next(key for key in values["tree"] if key.count(".") == 2)
+    judged, total = values["tree"][node]["score"], sums(values)[node][1]
+    for score in (0.95, 0.2, 1.0, 0.3):
+        values = await thread.run(rescore(await thread.values(), node, score), interrupt_before=["expand"])
+        assert values["tree"][node]["score"] == pytest.approx(score)
+        assert sums(values)[node][1] == pytest.approx(total + score - judged)
+
+
 async def test_a_hint_stands_in_all_prompts_below_its_node_and_in_no_others() -> None:
     thread = Thread(n=2)
     before = await thread.pause(2)
@@ -248,6 +259,8 @@ async def test_a_fork_from_before_an_order_leaves_it_out() -> None:
         (lambda values: prune(values), "nothing is ordered"),
         (lambda values: rescore(values, "0.0", 1.5), "from 0 to 1"),
         (lambda values: rescore(values, "0.0", float("nan")), "from 0 to 1"),
+        (lambda values: rescore(values, "0.0", "0.5"), "score: .* number"),  # type: ignore[arg-type]
+        (lambda values: more(values, 1, max_model_calls="3"), "max_model_calls: .* number"),  # type: ignore[arg-type]
         (lambda values: hint(values, "0.0", "  "), "a text of 1 to"),
         (lambda values: more(values), "by how much"),
         (lambda values: more({}, 1), "no tree yet"),
