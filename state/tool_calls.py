@@ -28,8 +28,8 @@ def with_call_ids(message: M, earlier: Iterable[BaseMessage] = ()) -> M:
     """
     if len(message.tool_calls) > MAX_CALLS + 1:
         message = only_calls(message, message.tool_calls[: MAX_CALLS + 1])
-    before, usable = _calls(message), len(message.tool_calls)
-    taken = {call["id"] for each in earlier if isinstance(each, AIMessage) for call in _calls(each)}
+    before, usable = every_call(message), len(message.tool_calls)
+    taken = {call["id"] for each in earlier if isinstance(each, AIMessage) for call in every_call(each)}
     named = _with_own_ids(before, taken)
     renamed = {call["id"] for call, new in zip(before, named, strict=True) if call["id"] != new["id"]}
     # The providers' clients send the calls themselves, too.
@@ -38,7 +38,8 @@ def with_call_ids(message: M, earlier: Iterable[BaseMessage] = ()) -> M:
     return message.model_copy(update=update)
 
 
-def _calls(message: AIMessage) -> list[ToolCall | InvalidToolCall]:
+def every_call(message: AIMessage) -> list[ToolCall | InvalidToolCall]:
+    """Return the calls of a message, also those that cannot be read: they are sent to models as the others are."""
     return [*message.tool_calls, *message.invalid_tool_calls]
 
 

@@ -23,6 +23,7 @@ from reflective_agents.nodes.evidence.sources import (
 from reflective_agents.nodes.step import Step
 from reflective_agents.prompts import react as prompts
 from reflective_agents.state.context import Context
+from reflective_agents.state.tool_calls import every_call
 
 
 class ActionStep(TypedDict):
@@ -179,6 +180,4 @@ async def act_with_tools(
 
 def _calls(move: ParsedStep) -> list[ToolCall | InvalidToolCall]:
     message = move["messages"][0] if move["messages"] else None
-    if not isinstance(message, AIMessage):
-        return []
-    return [*message.tool_calls, *message.invalid_tool_calls]
+    return every_call(message) if isinstance(message, AIMessage) else []

@@ -8,6 +8,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Environment
+from reflective_agents.state.tool_calls import every_call
 from reflective_agents.text.actions import Declared, declared, read_answer, read_call, read_step
 from reflective_agents.text.labels import sections, without_label
 
@@ -34,8 +35,7 @@ def parse_step(text: str, names: Collection[str] = (), environment: Environment 
 def parsed_call(reply: AIMessage, environment: Environment | None = None) -> ParsedStep:
     """Return what a reply with calls of tools wants to do. One without any answers, but for actions of an environment
     that it writes instead."""
-    calls: list[ToolCall | InvalidToolCall] = [*reply.tool_calls, *reply.invalid_tool_calls]
-    if calls:
+    if calls := every_call(reply):
         action = ", ".join(map(call_text, calls))
         return ParsedStep(thought=reply.text, action=action, answer=None, messages=[reply])
     if environment:

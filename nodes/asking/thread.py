@@ -10,7 +10,7 @@ from reflective_agents.nodes.asking.transcript import material, steps_text
 from reflective_agents.nodes.strategy import AGENT_NAME
 from reflective_agents.prompts import thread as prompts
 from reflective_agents.state.run import RunState, S
-from reflective_agents.state.tool_calls import with_callers
+from reflective_agents.state.tool_calls import every_call, with_callers
 
 STRATEGY, GRAPH = "strategy", "graph"
 """Where an answer names the strategy that has given it, in its `response_metadata`, and its graph if this has another
@@ -98,7 +98,7 @@ def _key(message: BaseMessage) -> str | int:
 
 
 def _is_work(message: BaseMessage) -> bool:
-    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(message.tool_calls))
+    return isinstance(message, ToolMessage) or (isinstance(message, AIMessage) and bool(every_call(message)))
 
 
 def _in_pairs(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
@@ -108,8 +108,9 @@ def _in_pairs(messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
         if caller and isinstance(message, ToolMessage):
             answered.add((_key(caller), message.tool_call_id))
     for message in messages:
-        if isinstance(message, AIMessage) and message.tool_calls:
-            calls = [call for call in message.tool_calls if (_key(message), call["id"]) in answered]
-            message = AIMessage(message.text, tool_calls=calls)
-        if message.type == "tool" or message.text or getattr(message, "tool_calls", None):
+        if isinstance(message, AIMessage) and every_call(message):
+            readable = [call for call in message.tool_calls if (_key(message), call["id"]) in answered]
+            others = [call for call in message.invalid_tool_calls if (_key(message), call["id"]) in answered]
+            message = AIMessage(message.text, tool_calls=readable, invalid_tool_calls=others)
+        if message.text or _is_work(message):
             yield message

@@ -11,6 +11,8 @@ from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from reflective_agents.state.tool_calls import every_call
+
 TAGS = """
     about action agent aim answer asked attempt author before candidate checked conversation criterion critique
     doing document draft failure hint lesson map member memory observation outcome part passage question remark report
@@ -156,11 +158,11 @@ def _step_parts(message: BaseMessage, replies: Sequence[ToolMessage]) -> list[st
         return [_observation(message)]
     if isinstance(message, HumanMessage):
         return [message.text]
-    if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
+    if not isinstance(message, AIMessage) or not every_call(message):
         return [quoted("answer", message.text), *map(_observation, replies)]
     parts = [quoted("thought", message.text)] if message.text else []
     left = [*replies]
-    for call in [*message.tool_calls, *message.invalid_tool_calls]:
+    for call in every_call(message):
         # What cannot be read is a text already.
         args = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"], ensure_ascii=False)
         parts.append(quoted("action", f"{call['name']}({args})"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages.tool import invalid_tool_call
 
 from reflective_agents.graphs.chain_of_thought import graph
 from reflective_agents.nodes.asking.thread import conversation, unanswered
@@ -50,6 +51,15 @@ def test_a_call_without_a_result_is_not_shown() -> None:
     text = "\n".join(text for _, text in shown(ASKED, both, LOOKED_UP))
     assert "never_answered" not in text
     assert "look_up" in text
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_call_that_cannot_be_read_is_material_like_another(answered: bool) -> None:
+    unreadable = AIMessage("", invalid_tool_calls=[invalid_tool_call(name="look_up", args='{"query": "ti', id="1")])
+    work = [unreadable, LOOKED_UP] if answered else [unreadable]
+    text = "\n".join(text for kind, text in shown(HumanMessage("A?"), *work, ASKED) if kind == "human")
+    assert ('look_up({"query": "ti)' in text) == answered
+    assert {kind for kind, _ in shown(HumanMessage("A?"), *work, ASKED)} == {"human"}
 
 
 def test_a_result_belongs_to_the_call_before_it() -> None:
