@@ -48,6 +48,11 @@ def unreadable(error: Exception) -> WrongThread:
     return _refusal(f"cannot be read ({type(error).__name__}), it is damaged")
 
 
+def is_the_savers(error: Exception) -> bool:
+    """Tell whether a checkpointer lacks what was called: one that is synchronous only cannot be awaited."""
+    return isinstance(error, NotImplementedError) and not _raised_in(error, "langgraph.checkpoint.serde.")
+
+
 def _refusal(reason: str) -> WrongThread:
     return WrongThread(f"this thread {reason}: choose another thread")
 

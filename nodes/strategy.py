@@ -19,7 +19,7 @@ from langgraph.types import Checkpointer, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
-from reflective_agents.nodes.damage import FAILURES, damage, unreadable
+from reflective_agents.nodes.damage import FAILURES, damage, is_the_savers, unreadable
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonMapping
@@ -256,6 +256,8 @@ def _damage_after(failure: Exception) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
+        if is_the_savers(error):
+            raise failure from None
         raise unreadable(error) from failure
 
 

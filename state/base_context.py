@@ -183,7 +183,7 @@ class BaseContext(BaseSettings):
 
     def resumed(self, earlier: JsonObject) -> Self:
         """Return these settings for a run that is resumed: what was given at its beginning holds unless it is given
-        anew.
+        anew, and otherwise than the graph's own settings or the defaults, which some clients send with every request.
 
         Raises:
             WrongThread: if an earlier release has begun the run with settings that do not exist any more.

@@ -68,6 +68,7 @@ async def test_what_openai_does_not_have_is_sent_all_the_same(monkeypatch: pytes
         ({"temperature": 0.5}, "set temperature instead of temperature"),
         ({"max_tokens": 9}, "set max_answer_tokens instead of max_tokens"),
         ({"n": 3}, "n is the strategy's"),
+        ({"metadata": {"a": "b"}}, "metadata belongs to the run's configuration"),
         ("{", "not valid JSON"),
     ],
 )

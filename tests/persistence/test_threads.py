@@ -126,3 +126,9 @@ def test_a_synchronous_caller_needs_no_asynchronous_checkpointer(strategy: str, 
             for _ in range(2):
                 turns.append(content(graph.invoke(QUESTION, THREAD, context=CONTEXT[strategy])))
     assert turns[:2] == turns[2:]
+
+
+async def test_an_asynchronous_caller_hears_which_checkpointer_it_needs(tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as sqlite:
+        with pytest.raises(NotImplementedError, match="AsyncSqliteSaver"):
+            await stored("react", sqlite).ainvoke(QUESTION, THREAD, context=CONTEXT["react"])
