@@ -50,7 +50,8 @@ def unreadable(error: Exception) -> WrongThread:
 
 def is_the_savers(error: Exception) -> bool:
     """Tell whether a checkpointer lacks what was called: one that is synchronous only cannot be awaited."""
-    return isinstance(error, NotImplementedError) and not _raised_in(error, "langgraph.checkpoint.serde.")
+    reads_data = _raised_in(error, "langgraph.checkpoint.serde.")
+    return isinstance(error, NotImplementedError) and _raised_in(error, "langgraph.checkpoint.") and not reads_data
 
 
 def _refusal(reason: str) -> WrongThread:

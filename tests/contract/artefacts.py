@@ -2,6 +2,8 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from reflective_agents.environments.actions import has_answer
 from reflective_agents.environments.plain import PLAIN
@@ -59,12 +61,18 @@ def _reflection(run: Run) -> list[str]:
         return problems
     if not mine or (accepted and not any(draft["accepted"] for draft in mine)):
         problems.append(f"the answer is not the accepted draft {accepted}")
-    best = max((draft["score"] for draft in drafts if draft["score"] is not None), default=None)
-    if not accepted and best is not None and all((draft["score"] or 0) < best for draft in mine):
-        problems.append("another draft has a better score")
-    if not any(_same(draft["score"], outcome["reason"]) for draft in mine):
-        problems.append(f"the answer's draft is {mine}, the reason says {outcome['reason']}")
-    return problems
+    return [*problems, *_scores("draft", drafts, mine, outcome["reason"], is_accepted=bool(accepted))]
+
+
+def _scores(
+    noun: str, attempts: Sequence[Any], mine: Sequence[Any], reason: str, *, is_accepted: bool
+) -> Iterator[str]:
+    """Yield what is wrong with the scores of all attempts, and of those that gave the answer."""
+    best = max((attempt["score"] for attempt in attempts if attempt["score"] is not None), default=None)
+    if not is_accepted and best is not None and all((attempt["score"] or 0) < best for attempt in mine):
+        yield f"another {noun} has a better score"
+    if not any(_same(attempt["score"], reason) for attempt in mine):
+        yield f"the answer's {noun} is {mine}, the reason says {reason}"
 
 
 def _trials(run: Run) -> list[str]:
@@ -82,11 +90,7 @@ def _trials(run: Run) -> list[str]:
     if judged and any(trial["reward"] is not None for trial in out["trials"]):
         problems.append("a judge's trial has a reward")
     if judged and mine:
-        best = max((trial["score"] for trial in out["trials"] if trial["score"] is not None), default=None)
-        if not solved and best is not None and all((trial["score"] or 0) < best for trial in mine):
-            problems.append("the judge gave another trial a better score")
-        if not any(_same(trial["score"], outcome["reason"]) for trial in mine):
-            problems.append(f"the answer's trial is {mine}, the reason says {outcome['reason']}")
+        problems += _scores("trial", out["trials"], mine, outcome["reason"], is_accepted=bool(solved))
     return problems
 
 

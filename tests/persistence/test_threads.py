@@ -130,5 +130,6 @@ def test_a_synchronous_caller_needs_no_asynchronous_checkpointer(strategy: str, 
 
 async def test_an_asynchronous_caller_hears_which_checkpointer_it_needs(tmp_path: Path) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "threads.sqlite")) as sqlite:
+        graph = stored("react", sqlite)
         with pytest.raises(NotImplementedError, match="AsyncSqliteSaver"):
-            await stored("react", sqlite).ainvoke(QUESTION, THREAD, context=CONTEXT["react"])
+            await graph.ainvoke(QUESTION, THREAD, context=CONTEXT["react"])
