@@ -54,7 +54,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
 );
 """
 _SCHEME = "corpus:"
-_FORMAT = 2  # raise it when the schema or the splitting changes: older index files are then left alone
+_FORMAT = 3  # raise it when the schema or the splitting changes: older index files are then left alone
 
 
 class Corpus:

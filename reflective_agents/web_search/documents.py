@@ -10,13 +10,10 @@ from html import unescape
 from pathlib import Path
 
 from reflective_agents.state.extras import need
-from reflective_agents.text.words import count_words
+from reflective_agents.web_search.packing import fenced, pack
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".pdf"})
 """Endings of the file names that can be read."""
-
-PASSAGE_WORDS = 120
-"""Words a passage aims at, in any script: a paragraph group of an answer's size, so that a few fit into a prompt."""
 
 PDF_SECONDS = 120
 """Seconds that reading one PDF may take."""
@@ -25,15 +22,14 @@ PDF_MEMORY = 1_000_000_000
 PDF_CHARACTERS = 20_000_000
 """Characters that a PDF may hold."""
 
-# A sentence with the white space behind it; the full stops of unspaced scripts need none.
-_SENTENCE = re.compile(
-    r".+?(?:[.!?]\s+|[\u3002\uff01\uff1f\uff61\u104b\u17d4][\u300d\u300f\u201d\u2019\uff09]*\s*|\Z)", re.DOTALL
-)
 # Marks within the text of a page; `_clean` takes control characters out of what is kept.
 _HEADING = "\x1e"
 _BLOCK = "\x1d"
+_CODE = "\x1c"
 _BLOCK_TAGS = ["p", "li", "dt", "dd", "td", "th", "tr", "pre", "blockquote", "div", "section", "article", "br"]
 _HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+# The end of a reST paragraph, or a directive, below which what is indented is code.
+_CODE_FOLLOWS = re.compile(r"\.\. (?:code|code-block|sourcecode)::|(?!\.\. )(?s:.*)::\Z")
 _TAG = re.compile(r"(/?[a-zA-Z][a-zA-Z0-9]*+)[^>]*+>")
 _NOISE_TAGS = ["script", "style", "noscript", "template", "nav", "svg", "title"]
 
@@ -44,7 +40,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a document: `title` is "document — heading", `text` about 120 words of plain text."""
+    """A piece of a document: `title` is "document — heading", `text` about 120 words of plain text; code is fenced."""
 
     title: str
     text: str
@@ -85,7 +81,7 @@ def read_passages(path: Path) -> list[Passage]:
     passages = []
     for heading, group in _by_heading(document.paragraphs):
         title = " — ".join(filter(None, [document.title, heading]))
-        passages += [Passage(title, text) for text in _pack(group)]
+        passages += [Passage(title, text) for text in pack(group)]
     return passages
 
 
@@ -114,13 +110,33 @@ def _decode(data: bytes) -> str:
 def _read_text(text: str, name: str) -> _Document:
     paragraphs: list[tuple[str, str]] = []
     heading = ""
-    for block in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
+    for block, is_code in _blocks(text.replace("\r\n", "\n")):
+        if is_code:
+            paragraphs.append((heading, fenced(block)))
+            continue
         lines = block.strip().split("\n")
         if len(lines) > 1 and re.fullmatch(r"([=\-~^*#+\"'`:.])\1{2,}", lines[1].strip()):  # underlined, as in reST
             heading = _clean(lines[0])
             lines = lines[2:]
         paragraphs.append((heading, _clean(" ".join(lines))))
     return _Document(name, paragraphs)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield what blank lines divide, and whether it is code: in reST, all that is indented below "::"."""
+    code: list[str] = []
+    before = ""
+    for block in re.split(r"\n\s*\n", text):
+        if block[:1] in (" ", "\t") and (code or _CODE_FOLLOWS.match(before)):
+            code.append(block)
+            continue
+        if code:
+            yield "\n\n".join(code), True
+            code = []
+        yield block, False
+        before = block.strip()
+    if code:
+        yield "\n\n".join(code), True
 
 
 def _read_markdown(text: str, name: str) -> _Document:
@@ -142,7 +158,7 @@ def _read_html(data: bytes, name: str) -> _Document:
     for begin, end in ("<!--", "-->"), ("<!", ">"), ("<?", ">"):
         markup = _without(markup, begin, end)
     # A page must not bring marks of its own.
-    title, text = _strip(markup.replace(_HEADING, " ").replace(_BLOCK, " "))
+    title, text = _strip(re.sub(f"[{_HEADING}{_BLOCK}{_CODE}]", " ", markup))
     return _Document(title or name, list(_under_headings(text.split(_BLOCK), title)))
 
 
@@ -167,13 +183,13 @@ def _tags(markup: str) -> Iterator[tuple[str, str]]:
 
 
 def _strip(markup: str) -> tuple[str, str]:
-    """Return a page's title, and its text with marks between its blocks and before its headings.
+    """Return a page's title, and its text with marks between its blocks, and before its headings and its code.
 
     One pass without a tree: pages may be nested, or left open, to keep a reader busy.
     """
     title, text = "", [_BLOCK]
     heading: list[str] = []
-    noise, depth, in_heading = "", 0, False
+    noise, depth, in_heading, in_code = "", 0, False, False
     for tag, data in _tags(markup):
         if noise:
             # Tags of one kind may be nested: a `nav` within a `nav` does not end the first.
@@ -186,7 +202,12 @@ def _strip(markup: str) -> tuple[str, str]:
             if tag == "title" and not title:
                 title = _clean(data)
             continue
-        if tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
+        in_code = tag == "pre" or (in_code and tag not in ("/pre", *_HEADING_TAGS))
+        if tag == "pre":
+            text.append(_BLOCK + _CODE)
+        elif in_code and tag in _BLOCK_TAGS:
+            text.append("\n")
+        elif not in_code and tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
             text.append(_BLOCK)
         if tag in _HEADING_TAGS:
             text.append(_HEADING)
@@ -205,6 +226,8 @@ def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, st
         text = _clean(block)
         if block.startswith(_HEADING):
             heading = "" if text == title else text
+        elif block.startswith(_CODE):
+            yield heading, fenced(block.strip(_CODE))
         else:
             yield heading, text
 
@@ -239,44 +262,3 @@ def _by_heading(paragraphs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, li
         if text:
             current[1].append(text)
     yield current
-
-
-def _pack(paragraphs: Iterable[str]) -> Iterator[str]:
-    """Join short paragraphs and cut long ones at the ends of sentences, towards `PASSAGE_WORDS` words.
-
-    A line break stays where a paragraph began.
-    """
-    buffer, size = "", 0
-    for paragraph in paragraphs:
-        for sentence in _SENTENCE.findall(f"{paragraph}\n"):
-            more = count_words(sentence)
-            if buffer and size + more > PASSAGE_WORDS * 1.25:
-                yield buffer.strip()
-                buffer, size = "", 0
-            buffer, size = buffer + sentence, size + more
-            if size > PASSAGE_WORDS * 2:  # no end of a sentence in sight: tables, lists, code
-                *heads, buffer = _cut(buffer, size)
-                yield from map(str.strip, heads)
-                size = count_words(buffer)
-        if size >= PASSAGE_WORDS * 0.75:
-            yield buffer.strip()
-            buffer, size = "", 0
-    if buffer.strip():
-        yield buffer.strip()
-
-
-def _cut(text: str, size: int) -> Iterator[str]:
-    """Cut a text of so many words into pieces of `PASSAGE_WORDS`, in one pass; what has no blanks is cut anywhere.
-
-    The last piece, which is what is left, has up to twice as many.
-    """
-    begin, words = 0, 0
-    for part in re.finditer(r"\S{1,20}\s*", text):
-        more = count_words(part[0])
-        if words and words + more > PASSAGE_WORDS:
-            yield text[begin : part.start()]
-            begin, size, words = part.start(), size - words, 0
-            if size <= PASSAGE_WORDS * 2:
-                break
-        words += more
-    yield text[begin:]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from reflective_agents.text.stems import TOKENIZER
 from reflective_agents.text.words import count_words, spaced
 from reflective_agents.web_search.corpus import any_of, terms_of
-from reflective_agents.web_search.documents import PASSAGE_WORDS
+from reflective_agents.web_search.packing import PASSAGE_WORDS
 
 MOST_TEXTS = 8
 """Texts whose passages are remembered: the one asked least recently is cut anew."""

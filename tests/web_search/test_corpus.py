@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reflective_agents.graphs.reflexion import graph as reflexion
 from reflective_agents.state.errors import BadCorpus
 from reflective_agents.web_search.corpus import PASSAGES_PER_DOCUMENT, Corpus, open_corpus
 
@@ -255,3 +256,14 @@ def test_articles_are_complete() -> None:
         assert sources.startswith("Sources: ")
         assert 2 <= sum(block.startswith("## ") for block in rest) <= 4
         assert 250 <= len(" ".join(rest).split()) <= 450
+
+
+def test_an_answer_from_documents_holds_no_code(tmp_path: Path) -> None:
+    code = "leaf = max(leaves, key=uct)  # LATS selects the leaf that UCT ranks highest."
+    prose = "LATS selects a leaf by going down to the child whose UCT is the highest at each node."
+    (tmp_path / "lats.md").write_text(f"# LATS\n\n```python\n{code}\n```\n\n{prose}\n")
+    settings = {"model": "offline", "search": "local", "corpus": str(tmp_path)}
+    out = reflexion.invoke({"messages": [("user", "How does LATS select a leaf?")]}, context=settings)
+    answer = out["messages"][-1].text
+    assert prose.rstrip(".") in answer
+    assert "max(leaves" not in answer

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reflective_agents.web_search.documents import PASSAGE_WORDS, Unreadable, read_passages
+from reflective_agents.text.words import count_words
+from reflective_agents.web_search.documents import Unreadable, read_passages
+from reflective_agents.web_search.packing import PASSAGE_WORDS
 
 
 def pdf(*pages: str) -> bytes:
@@ -43,8 +45,57 @@ def test_markdown_carries_its_headings_and_loses_its_markup(tmp_path: Path) -> N
     assert read(tmp_path, "a.md", text) == [("Agents", "They act."), ("Agents — Tools", "See here.\none\ntwo")]
 
 
-def test_markdown_comment_in_code_is_no_heading(tmp_path: Path) -> None:
-    assert read(tmp_path, "a.md", "# Agents\n\n```sh\n# install\nmake\n```\n") == [("Agents", "# install make")]
+def test_code_in_markdown_keeps_its_lines_and_its_fences(tmp_path: Path) -> None:
+    code = "```\n# install\nif a < b:\n    make()\n```"
+    text = f"# Agents\n\nRun it.\n\n{code.replace('```', '```sh', 1)}\n\nThat is all.\n"
+    assert read(tmp_path, "a.md", text) == [("Agents", f"Run it.\n{code}\nThat is all.")]
+
+
+def test_fences_are_longer_than_those_in_the_code(tmp_path: Path) -> None:
+    text = "````md\n```py\nmake()\n```\n````\n"
+    assert read(tmp_path, "a.md", text) == [("a", "````\n```py\nmake()\n```\n````")]
+
+
+def test_long_code_is_cut_between_its_lines(tmp_path: Path) -> None:
+    lines = [f"    value_{number} = compute(value_{number - 1}, {number})" for number in range(100)]
+    code = "\n".join(["def long():", *lines])
+    passages = [text for _, text in read(tmp_path, "a.md", f"```\n{code}\n```")]
+    assert len(passages) > 2
+    assert all(text.startswith("```\n") and text.endswith("\n```") for text in passages)
+    assert "\n".join(text.removeprefix("```\n").removesuffix("\n```") for text in passages) == code
+    assert all(count_words(text) <= 1.25 * PASSAGE_WORDS for text in passages)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>Run:</p><pre><code>if a &lt; b:\n    make()\n</code></pre><p>Done.</p>",
+        "<p>Run:</p><pre><span>if</span> a &lt; b:<br>    make()</pre>Done.",
+        "<p>Run:</p><pre><div>if a &lt; b:</div><div>    make()</div></pre><p>Done.</p>",
+        "<p>Run:</p><pre>\n\n  if a &lt; b:\n      make()\n\n</pre><p>Done.</p>",
+        "<p>Run:</p><pre>if a &lt; b:\n\tmake()</pre><p>Done.</p>",
+    ],
+)
+def test_code_in_html_keeps_its_lines(tmp_path: Path, page: str) -> None:
+    assert read(tmp_path, "a.html", page) == [("a", "Run:\n```\nif a < b:\n    make()\n```\nDone.")]
+
+
+def test_a_heading_ends_code_that_is_left_open(tmp_path: Path) -> None:
+    assert read(tmp_path, "a.html", "<pre>make()<h2>Then</h2><p>It grows.</p>") == [
+        ("a", "```\nmake()\n```"),
+        ("a — Then", "It grows."),
+    ]
+
+
+@pytest.mark.parametrize("opening", ["Run this::", "::", ".. code-block:: python\n   :linenos:"])
+def test_code_in_restructured_text_keeps_its_lines(tmp_path: Path, opening: str) -> None:
+    text = f"Search\n======\n\n{opening}\n\n    if a:\n        b()\n\n    c()\n\nDone.\n"
+    [(_, found)] = read(tmp_path, "a.rst", text)
+    assert found.endswith("\n```\nif a:\n    b()\n\nc()\n```\nDone.")
+
+
+def test_what_is_indented_below_other_directives_is_text(tmp_path: Path) -> None:
+    assert read(tmp_path, "a.rst", ".. note::\n\n   It grows.\n") == [("a", ".. note::\nIt grows.")]
 
 
 def test_html_keeps_the_text_only(tmp_path: Path) -> None:

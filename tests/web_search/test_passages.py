@@ -2,7 +2,7 @@
 
 import pytest
 
-from reflective_agents.web_search.documents import PASSAGE_WORDS
+from reflective_agents.web_search.packing import PASSAGE_WORDS
 from reflective_agents.web_search.passages import LONGEST_PASSAGE, passages_of
 
 FACTS = {
