@@ -40,7 +40,11 @@ _DECIDES = re.compile(
 )
 """What has to follow a bracket before it can be told what it is."""
 _PUNCTUATION = '()（）[]{}"“”„«»「」『』*_~-,;:'
-_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）]】\"'”’»」』》%°", ",;，；、:：—–"
+_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）]】\"'”’»」』》%‰`", ",;，；、:：—–"
+_UNITS = frozenset({"Sc", "So"})
+"""Categories of signs that end what they belong to, as letters do: "30 €", "20 °", "Acme®". Others are operators."""
+_SIGNED = re.compile(r"\w[+#]{1,2}$")
+"""A word that ends with the sign of an operator: "C++", "18+"."""
 _OPEN_WORDS = frozenset(
     """
     is are was were be been being become becomes equal equals return returns returned yield yields give gives print
@@ -249,7 +253,7 @@ def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None
     if last in _STOPS:
         # Behind the blank after a full stop it may begin the next sentence, which then goes on in small letters.
         return not spaced or (not several and not _GOES_ON.match(after))
-    if last in _CLOSING:
+    if last in _CLOSING or category(last) in _UNITS:
         return _behind_closing(plain, after, spaced)
     if last in _COMMAS:
         return unless_several
@@ -262,6 +266,8 @@ def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None
     # A cell of a table, in Markdown or HTML.
     if last == "|" or (last == ">" and _TAG.search(plain)):
         return False
+    if spaced and _SIGNED.search(plain):
+        return unless_several
     # An operator or another sign that is no letter, number or mark.
     if category(last)[0] not in "LNM":
         return None
@@ -272,12 +278,12 @@ def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None
 
 
 def _behind_closing(plain: str, after: str, spaced: bool) -> bool | None:
-    """Tell the same of a bracket behind a quotation or another bracket: `f(x)[0]`, and `"[1]"`, may be code."""
+    """Tell the same of a bracket behind a quotation, another bracket or a unit: `f(x)[0]`, and `"[1]"`, may be code."""
     if spaced:
         return True
     opened = plain.rfind("(")
     called = plain[-1] == ")" and opened > 0 and plain[opened - 1].isalnum()
-    opens = plain[-1] in "\"'" and not plain[-2:-1].strip()
+    opens = plain[-1] in "\"'`" and not plain[-2:-1].strip()
     if called or opens or plain[-1] == "]":
         return None
     return False if _ENDS_CLAUSE.match(after) else None

@@ -26,7 +26,9 @@ PDF_CHARACTERS = 20_000_000
 _HEADING = "\x1e"
 _BLOCK = "\x1d"
 _CODE = "\x1c"
-_BLOCK_TAGS = ["p", "li", "dt", "dd", "td", "th", "tr", "pre", "blockquote", "div", "section", "article", "br"]
+_CELL = "\x1f"
+_BLOCK_TAGS = ["p", "li", "dt", "dd", "tr", "table", "pre", "blockquote", "div", "section", "article", "br"]
+_CELL_TAGS = ["td", "th"]
 _HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 # The end of a reST paragraph, or a directive, below which what is indented is code.
 _CODE_FOLLOWS = re.compile(r"\.\. (?:code|code-block|sourcecode)::|(?!\.\. )(?s:.*)::\Z")
@@ -158,7 +160,7 @@ def _read_html(data: bytes, name: str) -> _Document:
     for begin, end in ("<!--", "-->"), ("<!", ">"), ("<?", ">"):
         markup = _without(markup, begin, end)
     # A page must not bring marks of its own.
-    title, text = _strip(re.sub(f"[{_HEADING}{_BLOCK}{_CODE}]", " ", markup))
+    title, text = _strip(re.sub(f"[{_HEADING}{_BLOCK}{_CODE}{_CELL}]", " ", markup))
     return _Document(title or name, list(_under_headings(text.split(_BLOCK), title)))
 
 
@@ -183,7 +185,7 @@ def _tags(markup: str) -> Iterator[tuple[str, str]]:
 
 
 def _strip(markup: str) -> tuple[str, str]:
-    """Return a page's title, and its text with marks between its blocks, and before its headings and its code.
+    """Return a page's title, and its text with marks between its blocks, and before its headings, code and cells.
 
     One pass without a tree: pages may be nested, or left open, to keep a reader busy.
     """
@@ -209,6 +211,8 @@ def _strip(markup: str) -> tuple[str, str]:
             text.append("\n")
         elif not in_code and tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
             text.append(_BLOCK)
+        if tag in _CELL_TAGS:
+            text.append(_CELL)
         if tag in _HEADING_TAGS:
             text.append(_HEADING)
         if tag in ("h1", "/h1"):
@@ -228,6 +232,9 @@ def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, st
             heading = "" if text == title else text
         elif block.startswith(_CODE):
             yield heading, fenced(block.strip(_CODE))
+        elif _CELL in block:
+            cells = block.strip(" \t\r\n").removeprefix(_CELL).split(_CELL)
+            yield heading, " | ".join(map(_clean, cells)).rstrip(" |")
         else:
             yield heading, text
 

@@ -98,6 +98,16 @@ def test_what_is_indented_below_other_directives_is_text(tmp_path: Path) -> None
     assert read(tmp_path, "a.rst", ".. note::\n\n   It grows.\n") == [("a", ".. note::\nIt grows.")]
 
 
+def test_a_row_of_a_table_is_a_line(tmp_path: Path) -> None:
+    text = "| | days | note |\n|---|--:|---|\n| paid | 30 | a *fee* |\n| late |  | none |\n"
+    assert read(tmp_path, "a.md", text) == [("a", "| days | note\npaid | 30 | a fee\nlate |  | none")]
+
+
+def test_cells_that_hold_paragraphs_are_paragraphs(tmp_path: Path) -> None:
+    page = "<table><tr><td>Menu<td><p>It grows.</p><p>It ends.</p></table>Then."
+    assert read(tmp_path, "a.html", page) == [("a", "Menu\nIt grows.\nIt ends.\nThen.")]
+
+
 def test_html_keeps_the_text_only(tmp_path: Path) -> None:
     page = (
         '<?xml version="1.0"?><html><head><title>Trees &amp; search</title><style>p {}</style></head><body>'
