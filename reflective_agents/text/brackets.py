@@ -40,7 +40,7 @@ _DECIDES = re.compile(
 )
 """What has to follow a bracket before it can be told what it is."""
 _PUNCTUATION = '()（）[]{}"“”„«»「」『』*_~-,;:'
-_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4", ")）]】\"'”’»」』》%‰`", ",;，；、:：—–"
+_STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4\u104b\u17d4\u1362", ")）]】\"'”’»」』》%‰`", ",;，；、:：—–"
 _UNITS = frozenset({"Sc", "So"})
 """Categories of signs that end what they belong to, as letters do: "30 €", "20 °", "Acme®". Others are operators."""
 _SIGNED = re.compile(r"\w[+#]{1,2}$")
