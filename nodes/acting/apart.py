@@ -40,7 +40,7 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
     on_a_thread = get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
     if len(message.tool_calls) == 1 or not on_a_thread:  # then nothing is kept, and nobody can be asked
         return await run_together(node, message)
-    write = get_stream_writer()
+    write, metadata = get_stream_writer(), get_config().get("metadata", {})
 
     async def call(state: _Alone) -> _Replies:
         # What a tool streams belongs to the stream of the run, not to that of a graph that nobody sees.
@@ -51,7 +51,7 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
             for key, value in configurable.items()
             if isinstance(value, Runtime)
         }
-        within: RunnableConfig = {**config, "configurable": {**configurable, **runtime}}
+        within: RunnableConfig = {**config, "metadata": metadata, "configurable": {**configurable, **runtime}}
         return _Replies(messages=(await node.ainvoke({"messages": [state["message"]]}, within))["messages"])
 
     calls = [Send("call", _Alone(message=only_calls(message, [each]))) for each in message.tool_calls]

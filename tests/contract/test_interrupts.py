@@ -178,3 +178,25 @@ async def test_what_tools_stream_comes_in_the_stream_of_the_run() -> None:
     run = builder.compile(checkpointer=InMemorySaver())
     events = [event async for event in run.astream(ASK, thread(), context=context, stream_mode="custom")]
     assert sorted(event["looks_up"] for event in events if "looks_up" in event) == ["ann", "bob"]
+
+
+@pytest.mark.parametrize("subgraphs", [False, True])
+async def test_what_models_in_tools_write_comes_in_the_stream_of_the_run(subgraphs: bool) -> None:
+    writer = FakeChatModel(reply=lambda request: "words")
+
+    @tool
+    async def write(to: str) -> str:
+        """Let another model write."""
+        return (await writer.ainvoke(to)).text
+
+    def writing(request: Request) -> Reply:
+        if any(message.type == "tool" for message in request.messages):
+            return "done"
+        return AIMessage("", tool_calls=[{"name": "write", "args": {"to": to}, "id": to} for to in ANSWERS])
+
+    context: dict[str, Any] = {"model": FakeChatModel(reply=writing), "search": "none", "tools": [write]}
+    run = builder.compile(checkpointer=InMemorySaver())
+    options: dict[str, Any] = {"stream_mode": "messages", "subgraphs": subgraphs}
+    parts: list[Any] = [part async for part in run.astream(ASK, thread(), context=context, **options)]
+    messages = [(part[-1] if subgraphs else part)[0] for part in parts]
+    assert [message.text for message in messages if message.type == "AIMessageChunk" and message.text] == ["words"] * 2
