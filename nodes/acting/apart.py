@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from reflective_agents.nodes.evidence.long_texts import is_read_on
 from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.tools.run import run_together
 
@@ -52,7 +53,8 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
             if isinstance(value, Runtime)
         }
         within: RunnableConfig = {**config, "metadata": metadata, "configurable": {**configurable, **runtime}}
-        return _Replies(messages=(await node.ainvoke({"messages": [state["message"]]}, within))["messages"])
+        (reply,) = (await node.ainvoke({"messages": [state["message"]]}, within))["messages"]
+        return _Replies(messages=[_storable(reply)])
 
     calls = [Send("call", _Alone(message=only_calls(message, [each]))) for each in message.tool_calls]
     builder = StateGraph(_Replies)
@@ -60,3 +62,8 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
     builder.add_conditional_edges(START, lambda _: calls, ["call"])
     replies = await builder.compile(name="tools").ainvoke(_Replies(messages=[]))
     return [*replies["messages"]]
+
+
+def _storable(reply: ToolMessage) -> ToolMessage:
+    """Return a result without what a tool of the user's gives beside the text, which may be anything."""
+    return reply if is_read_on(reply) else reply.model_copy(update={"artifact": None})
