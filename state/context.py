@@ -62,8 +62,8 @@ def settings_over(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[
     """Return valid settings with others over them. Of further parameters each name is a setting of its own."""
     settings = {**earlier, **later}
     if "model_parameters" in earlier and "model_parameters" in later:
-        first, second = from_json(earlier["model_parameters"]), from_json(later["model_parameters"])
-        settings["model_parameters"] = {**first, **second}
+        parameters: list[Any] = [from_json(each["model_parameters"]) for each in (earlier, later)]
+        settings["model_parameters"] = {**parameters[0], **parameters[1]}
     return settings
 
 
