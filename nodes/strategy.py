@@ -20,7 +20,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from reflective_agents.nodes.damage import FAILURES, damage, is_the_savers, unreadable
-from reflective_agents.state.context import Context
+from reflective_agents.state.context import Context, settings_over
 from reflective_agents.state.errors import Misuse, WrongThread
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.state.versions import upgraded
@@ -41,13 +41,15 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
     def with_settings(self, name: str | None, settings: Mapping[str, Any]) -> Self:
         """Return a copy with settings of its own; `with_settings` of `reflective_agents.graphs` is this as a function.
 
+        Those that it had before hold beside them; of further parameters of requests each name is a setting of its own.
+
         Raises:
             ValidationError: if the strategy has no such setting, or it cannot have this value.
         """
         bound = copy.copy(self)
         bound.name = name or self.name
-        bound.settings = {**self.settings, **settings}
-        self._schema.model_validate(dict(bound.settings))
+        self._schema.model_validate({**self.settings, **settings})
+        bound.settings = settings_over(self.settings, settings)
         return bound
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:

@@ -58,6 +58,15 @@ def from_json(value: T) -> T | JsonValue:
         raise ValueError(f"not valid JSON: {error}") from error
 
 
+def settings_over(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return valid settings with others over them. Of further parameters each name is a setting of its own."""
+    settings = {**earlier, **later}
+    if "model_parameters" in earlier and "model_parameters" in later:
+        parameters: list[Any] = [from_json(each["model_parameters"]) for each in (earlier, later)]
+        settings["model_parameters"] = {**parameters[0], **parameters[1]}
+    return settings
+
+
 def _are_named(models: list[Any] | None) -> list[Any] | None:
     """Refuse a list in which a model has no name: that would be the default one."""
     if models and any(model is None for model in models):

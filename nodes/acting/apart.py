@@ -17,6 +17,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from reflective_agents.nodes.evidence.long_texts import is_read_on
 from reflective_agents.state.tool_calls import only_calls
 from reflective_agents.tools.run import run_together
 
@@ -40,7 +41,7 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
     on_a_thread = get_config().get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
     if len(message.tool_calls) == 1 or not on_a_thread:  # then nothing is kept, and nobody can be asked
         return await run_together(node, message)
-    write = get_stream_writer()
+    write, metadata = get_stream_writer(), get_config().get("metadata", {})
 
     async def call(state: _Alone) -> _Replies:
         # What a tool streams belongs to the stream of the run, not to that of a graph that nobody sees.
@@ -51,8 +52,9 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
             for key, value in configurable.items()
             if isinstance(value, Runtime)
         }
-        within: RunnableConfig = {**config, "configurable": {**configurable, **runtime}}
-        return _Replies(messages=(await node.ainvoke({"messages": [state["message"]]}, within))["messages"])
+        within: RunnableConfig = {**config, "metadata": metadata, "configurable": {**configurable, **runtime}}
+        (reply,) = (await node.ainvoke({"messages": [state["message"]]}, within))["messages"]
+        return _Replies(messages=[_storable(reply)])
 
     calls = [Send("call", _Alone(message=only_calls(message, [each]))) for each in message.tool_calls]
     builder = StateGraph(_Replies)
@@ -60,3 +62,8 @@ async def run_apart(node: ToolNode, message: AIMessage) -> list[ToolMessage]:
     builder.add_conditional_edges(START, lambda _: calls, ["call"])
     replies = await builder.compile(name="tools").ainvoke(_Replies(messages=[]))
     return [*replies["messages"]]
+
+
+def _storable(reply: ToolMessage) -> ToolMessage:
+    """Return a result without what a tool of the user's gives beside the text, which may be anything."""
+    return reply if is_read_on(reply) else reply.model_copy(update={"artifact": None})

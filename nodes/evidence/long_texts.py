@@ -181,7 +181,7 @@ class LongTexts:
     async def _fit(self, reply: ToolMessage, query: str, share: int) -> ToolMessage:
         if _size(reply) <= share or images_of(reply):
             return reply
-        if reply.artifact is READ_ON:
+        if is_read_on(reply):
             return reply.model_copy(update={"content": prompts.TOO_MUCH, "status": "error"})
         if reply.status == "error":
             return reply.model_copy(update={"content": _cut(reply.text, share)})
@@ -301,6 +301,11 @@ class LongTexts:
 
 READ_ON = "read on"
 """The artifact of what `read_more` has read."""
+
+
+def is_read_on(reply: ToolMessage) -> bool:
+    """Tell whether `read_more` has read a result, which may have lain in a checkpoint since."""
+    return isinstance(reply.artifact, str) and reply.artifact == READ_ON
 
 
 class ReadMore(BaseModel):

@@ -40,6 +40,7 @@ class SteeringStep:
     def __init__(self, state: SearchState, step: Step[TreeContext], search: TreeSearch) -> None:
         self.state, self.step, self.search = state, step, search
         self.progress = Progress(state)
+        self.context = step.context
         self.raised = dict(state.get("raised") or {})
         self._made: list[str] = []
 
@@ -63,7 +64,7 @@ class SteeringStep:
     def _forbidden(self, change: Change) -> str:
         """Return why a change may not raise limits; empty if it may."""
         try:
-            context = self.step.context.raised(change.get("limits") or {})
+            context = self.context.raised(change.get("limits") or {})
             check_caller(context, context.defaults)
         except Misuse as error:
             return str(error)
@@ -121,6 +122,7 @@ class SteeringStep:
     def _more(self, change: Change) -> LogEntry:
         for name, increase in change["limits"].items():
             self.raised[name] = self.raised.get(name, 0) + increase
+        self.context = self.context.raised(change["limits"])
         return _entry("more", change)
 
     def _update(self) -> Update:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -178,3 +179,38 @@ async def test_what_tools_stream_comes_in_the_stream_of_the_run() -> None:
     run = builder.compile(checkpointer=InMemorySaver())
     events = [event async for event in run.astream(ASK, thread(), context=context, stream_mode="custom")]
     assert sorted(event["looks_up"] for event in events if "looks_up" in event) == ["ann", "bob"]
+
+
+def writing(request: Request) -> Reply:
+    """Write to two at once."""
+    if any(message.type == "tool" for message in request.messages):
+        return "done"
+    return AIMessage("", tool_calls=[{"name": "write", "args": {"to": to}, "id": to} for to in ANSWERS])
+
+
+@pytest.mark.parametrize("subgraphs", [False, True])
+async def test_what_models_in_tools_write_comes_in_the_stream_of_the_run(subgraphs: bool) -> None:
+    writer = FakeChatModel(reply=lambda request: "words")
+
+    @tool
+    async def write(to: str) -> str:
+        """Let another model write."""
+        return (await writer.ainvoke(to)).text
+
+    context: dict[str, Any] = {"model": FakeChatModel(reply=writing), "search": "none", "tools": [write]}
+    run = builder.compile(checkpointer=InMemorySaver())
+    options: dict[str, Any] = {"stream_mode": "messages", "subgraphs": subgraphs}
+    parts: list[Any] = [part async for part in run.astream(ASK, thread(), context=context, **options)]
+    messages = [(part[-1] if subgraphs else part)[0] for part in parts]
+    assert [message.text for message in messages if message.type == "AIMessageChunk" and message.text] == ["words"] * 2
+
+
+async def test_what_a_tool_gives_beside_the_text_need_not_be_storable() -> None:
+    @tool(response_format="content_and_artifact")
+    async def write(to: str) -> tuple[str, Lock]:
+        """Write to somebody."""
+        return f"to {to}", Lock()
+
+    context: dict[str, Any] = {"model": FakeChatModel(reply=writing), "search": "none", "tools": [write]}
+    result = await builder.compile(checkpointer=InMemorySaver()).ainvoke(ASK, thread(), context=context)
+    assert result["steps"][0]["observation"] == "to ann\nto bob"

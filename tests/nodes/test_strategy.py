@@ -337,6 +337,15 @@ def test_a_caller_changes_single_parameters_of_a_graph(monkeypatch: pytest.Monke
         policy.check_caller(given, given.defaults)
 
 
+def test_parameters_that_are_bound_later_go_beside_those_that_were_bound_before() -> None:
+    first = writer(model_parameters='{"top_p": 0.9, "seed": 1}')
+    second = with_settings(first, model_parameters={"top_p": 0.5, "top_k": 3})
+    assert second.settings["model_parameters"] == {"top_p": 0.5, "seed": 1, "top_k": 3}
+    assert with_settings(second, max_rounds=1).settings["model_parameters"] == second.settings["model_parameters"]
+    with pytest.raises(ValidationError):
+        with_settings(first, model_parameters="{")
+
+
 def test_a_graphs_own_parameters_go_before_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFLECT_MODEL_PARAMETERS", '{"top_p": 0.9, "seed": 1}')
     own = {"model_parameters": {"top_p": 0.5}}

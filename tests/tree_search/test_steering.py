@@ -294,6 +294,17 @@ async def test_orders_from_outside_are_checked_and_never_break_a_thread(orders: 
     assert (await thread.run(None))["outcome"]["status"] == "limit_reached"
 
 
+async def test_limits_that_are_raised_twice_in_one_order_stay_within_their_bounds() -> None:
+    thread = Thread(max_expansions=1)
+    ended = await thread.run(QUESTION)
+    changes = [Change(kind="more", limits={"max_expansions": most}) for most in (1, 9_999)]
+    after = await thread.run(order(ended, *changes))
+    assert [entry["said"] for entry in after["log"] if entry["kind"] == "refused"] == [
+        "max_expansions: must be at most 10000 (got 10001.0)"
+    ]
+    assert after["expansions"] == 2
+
+
 @pytest.mark.parametrize("node", ["0.0", "0.1", "0.2"])
 async def test_a_step_whose_usefulness_is_not_known_takes_the_score_that_a_person_gives_it(node: str) -> None:
     rated = [0]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from reflective_agents.nodes.evidence import long_texts
 from reflective_agents.nodes.evidence.long_questions import (
@@ -18,6 +19,7 @@ from reflective_agents.nodes.evidence.long_questions import (
 )
 from reflective_agents.nodes.evidence.long_texts import ALONE, HOLDS, TITLE, LongTexts
 from reflective_agents.nodes.evidence.sources import thread_sources
+from reflective_agents.prompts import long_texts as prompts
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import Misuse
 from reflective_agents.state.run import MOST_KEPT, LongText, keep_texts
@@ -185,6 +187,14 @@ async def test_any_text_can_be_read_on_to_its_end(line: str) -> None:
         assert part["content"] == read[-1].strip()
         position = end
     assert len(read) < 40
+
+
+async def test_what_was_read_on_is_known_as_such_when_it_comes_from_a_checkpoint() -> None:
+    texts = LongTexts(context(), {"tool:a": LongText(title="a", text=TEXT)})
+    call = {"name": "read_more", "args": {"source": "tool:a"}, "id": "1", "type": "tool_call"}
+    saved = JsonPlusSerializer().dumps_typed([await texts.tool().ainvoke(call)] * 2)
+    first, _ = await texts.shown(JsonPlusSerializer().loads_typed(saved), [QUESTION] * 2)
+    assert first.text == prompts.TOO_MUCH
 
 
 async def test_what_stands_beside_a_result_takes_its_share_too() -> None:
