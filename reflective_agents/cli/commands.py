@@ -114,11 +114,12 @@ def compare(
     figures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the table and each curve as CSV, SVG and PNG, too.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page or a frame that is there already.")] = False,
 ) -> int:
     """Put evaluations side by side, on the tasks they share, with a paired test."""
     from reflective_agents.cli.compare import compare_runs
 
-    compare_runs(runs, as_json, html, export, figures)
+    compare_runs(runs, as_json, html, export, figures, force=force)
     return 0
 
 

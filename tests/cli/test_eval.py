@@ -358,6 +358,10 @@ def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions:
     assert (ended.code, len(ended.out.splitlines())) == (0, 4), ended.err
     assert "page: page.html" in ended.err
     html = Path("page.html").read_text("utf-8")
+    refused = reflect("compare", "reflection-", "--html", "page.html")
+    assert (refused.code, refused.out) == (2, "")
+    assert "page.html is there already; add --force to replace it" in refused.err
+    assert reflect("compare", "reflection-", "--html", "page.html", "--force").code == 0
     shown = json.loads(html.partition('id="results">')[2].partition("</script>")[0])
     assert len(shown["runs"]) == 3
     assert [row[0] for row in shown["figures"]][:4] == ["strategy", "max_rounds", "correct", "accuracy"]
