@@ -249,10 +249,11 @@ def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> B
 
 
 def _unusable(model: str) -> str:
-    """Say what to write in place of a model that cannot be used, and what was meant if its provider is misspelt."""
-    provider, colon, name = model.partition(":")
-    close = [known for known in similar_names(provider.lower(), PROVIDERS) if known != provider]
-    meant = f"did you mean {close[0]}{colon}{name}? Else " if close else ""
+    """Say what to write in place of a model that cannot be used, and what was meant if that can be guessed."""
+    provider, _, name = model.replace("/", ":", 1).partition(":")
+    close = similar_names(provider.lower(), PROVIDERS)
+    guess = f"{close[0]}:{name}" if close and name else OFFLINE if close == [OFFLINE] else model
+    meant = "" if guess == model else f"did you mean {guess}? Else "
     return f"model {model!r} cannot be used: {meant}{HINT}"
 
 
