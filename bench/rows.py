@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 HEAD = "| what | here | goal | met |\n|---|--:|--:|---|"
+MOST_DIGITS = 9
+"""Decimal places after which a figure is taken for its goal."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,19 @@ class Row:
 
     def cells(self) -> tuple[str, str, str, str]:
         """Return the row as text, in the order of `HEAD`."""
-        owed = "" if self.owed is None else f"≤ {self._shown(self.owed)}"
-        return self.what, self._shown(self.value), owed, {None: "", True: "yes", False: "NO"}[self.holds]
+        digits = self._digits()
+        owed = "" if self.owed is None else f"≤ {self._shown(self.owed, digits)}"
+        return self.what, self._shown(self.value, digits), owed, {None: "", True: "yes", False: "NO"}[self.holds]
 
-    def _shown(self, value: float) -> str:
-        return f"{value:,.{self.digits}f} {self.unit}".rstrip()
+    def _digits(self) -> int:
+        """Return how many decimal places are shown: more of a figure that would look like the goal it misses."""
+        if self.owed is None or self.holds:
+            return self.digits
+        apart = (d for d in range(self.digits, MOST_DIGITS) if self._shown(self.value, d) != self._shown(self.owed, d))
+        return next(apart, self.digits)
+
+    def _shown(self, value: float, digits: int) -> str:
+        return f"{value:,.{digits}f} {self.unit}".rstrip()
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -99,6 +99,10 @@ class SandboxMissing(Misuse):
     """Raised when code would have to run outside a sandbox, and that was not allowed."""
 
 
+class ScorerFailed(Misuse):
+    """Raised when a scorer of the user's own raises, or returns no score; its text quotes that."""
+
+
 class LimitReached(ReflectError):
     """Raised when the next call would exceed a limit; its text names the limit and quotes the numbers."""
 

@@ -104,3 +104,8 @@ def test_only_a_count_that_is_too_high_fails_the_bench() -> None:
     assert not kept([*fine, growing])
     assert growing.cells() == ("calls", "63", "≤ 62", "NO")
     assert table([*fine, slow]).splitlines()[-1] == "| clock | 1.20 s | ≤ 1.05 s | NO |"
+
+
+def test_a_figure_just_beyond_its_goal_does_not_look_like_it() -> None:
+    assert Row("growth", 1.05004, "", 1.05, digits=3).cells() == ("growth", "1.05004", "≤ 1.05000", "NO")
+    assert Row("growth", 1.04996, "", 1.05, digits=3).cells() == ("growth", "1.050", "≤ 1.050", "yes")

@@ -150,6 +150,7 @@ def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(si
     pages = {str(path.relative_to(site)): path.read_text() for path in site.rglob("*.html")}
     assert "exploration_weight" in pages["reference/settings/index.html"]
     assert "<math " in pages["notebooks/lats/index.html"]
+    assert 'href="../../site.css"' in pages["notebooks/lats/index.html"], "long lines of output are wrapped"
     assert 'class="md-nav__link"' in pages["notebooks/lats/index.html"]
     styles = [path.read_text() for path in site.rglob("*.css")]
     loaded = re.compile(

@@ -156,13 +156,13 @@ def test_what_cannot_be_installed_or_run_does_not_keep_the_others_from_being_mea
 @pytest.mark.parametrize(
     ("prompt", "schema", "fits"),
     [
-        ("Rate from 0 to 1, with only a number.", None, lambda said: 0 <= float(said) <= 1),
-        ("**Possible Options:** ...", None, lambda said: len(re.findall(r"Option \d+: ", said)) == 5),
-        ("rate on a scale of 1 to 10", None, lambda said: 1 <= float(re.findall(r"[\d.]+", said)[0]) < 10),
-        ("Give candidates", "Candidates", lambda said: len(set(said["candidates"])) == 5),
-        ("Evaluate", "Evaluation", lambda said: not said["is_done"]),
-        ("Judge", "Judgement", lambda said: not said["solved"]),
-        ("Answer", None, lambda said: len(said) == 400),
+        ("Rate from 0 to 1, with only a number.", None, lambda text: 0 <= float(text) <= 1),
+        ("**Possible Options:** ...", None, lambda text: len(re.findall(r"Option \d+: ", text)) == 5),
+        ("rate on a scale of 1 to 10", None, lambda text: 1 <= float(re.findall(r"[\d.]+", text)[0]) < 10),
+        ("Give candidates", "Candidates", lambda form: len(set(form["candidates"])) == 5),
+        ("Evaluate", "Evaluation", lambda form: not form["is_done"]),
+        ("Judge", "Judgement", lambda form: not form["solved"]),
+        ("Answer", None, lambda text: len(text) == 400),
     ],
 )
 def test_each_search_is_answered_in_its_own_form(prompt: str, schema: str | None, fits: Callable[[Any], bool]) -> None:

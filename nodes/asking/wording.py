@@ -126,7 +126,8 @@ def _read_folder(folder: Path) -> dict[str, str]:
             raise BadPrompt(f"the prompts in {folder} have more than {4 * LONGEST} bytes together: shorten them")
         return {path.stem: path.read_text().rstrip("\n") for path in files}
     except (OSError, UnicodeDecodeError) as error:
-        raise BadPrompt(f"the prompts in {folder} cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise BadPrompt(f"the prompts in {folder} cannot be read: {why}") from error
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,7 @@
 """The commands of `reflect` beside those that every strategy has. What one needs is loaded only when it is called."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,8 +34,10 @@ class Commands(TyperGroup):
         return sorted(self.commands, key=lambda name: ("ask", "run", "strategies", name).index(name))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command. Raises `Misuse` for the name of a strategy."""
+        """Return a command. Raises `Misuse` for the name of a strategy, and for a question."""
         command = super().get_command(ctx, cmd_name)
+        if command is None and " " in cmd_name:
+            raise Misuse(f"to ask a question: reflect ask {shlex.quote(cmd_name[:100])}")
         if command is None and cmd_name in strategy_names():
             raise Misuse(f'{cmd_name} is a strategy: reflect run {cmd_name} "your question"')
         return command
@@ -114,11 +117,12 @@ def compare(
     figures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write the table and each curve as CSV, SVG and PNG, too.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page or a frame that is there already.")] = False,
 ) -> int:
     """Put evaluations side by side, on the tasks they share, with a paired test."""
     from reflective_agents.cli.compare import compare_runs
 
-    compare_runs(runs, as_json, html, export, figures)
+    compare_runs(runs, as_json, html, export, figures, force=force)
     return 0
 
 

@@ -30,6 +30,7 @@ def compare_runs(
     html: Path | None = None,
     frame: Path | None = None,
     figures: Path | None = None,
+    force: bool = False,
 ) -> Comparison:
     """Write a comparison of runs, and return it. What can be written is, though something else cannot.
 
@@ -39,11 +40,12 @@ def compare_runs(
         html: The file of a page, if one is written.
         frame: The file of a data frame, if one is written.
         figures: The folder of tables and curves to publish, if they are written.
+        force: Whether a page or a data frame that is there already may be replaced.
 
     Raises:
         Misuse: if they cannot be compared, or something cannot be written.
     """
-    check_targets({"--html": html, "--export": frame}, force=True)
+    check_targets({"--html": html, "--export": frame}, force)
     check_folders({"--figures": figures})
     need_for_statistics()
     if frame:
@@ -67,7 +69,7 @@ def compare_runs(
         say(_words(comparison))
     writers: list[Callable[[], None]] = []
     if html:
-        writers.append(lambda: write([Export("--html", str(html), _page(comparison, shown))], force=True))
+        writers.append(lambda: write([Export("--html", str(html), _page(comparison, shown))], force))
     if frame:
         writers.append(lambda: export(frame, folders))
     if figures:

@@ -25,7 +25,7 @@ from reflective_agents.evals.datasets import Dataset, load_dataset
 from reflective_agents.evals.description import about
 from reflective_agents.evals.figures import Publication, write_figures
 from reflective_agents.evals.report import curves, facts, page
-from reflective_agents.evals.results import About, failed, read_run
+from reflective_agents.evals.results import About, failed, read_run, why_failed
 from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
 from reflective_agents.evals.scorers import Judge, resolve_scorer
 from reflective_agents.evals.store import folder_of, name_of_run
@@ -292,7 +292,8 @@ def _report(request: Evaluation, summary: Summary, tally: Tally, folder: Path) -
     if figures is not None:
         writers.append(lambda: publish(figures, _publication(request, summary, tally)))
     write_each(writers)
-    if any(map(failed, results)):
+    if first := next(filter(failed, results), None):
+        say(f"the first that crashed or failed, {first['id']}: {why_failed(first)}")
         say(f"run the tasks again that crashed or failed: {replace(request, retry_failed=True).command()}")
     return ANSWERED if tally.answered else FAILED
 

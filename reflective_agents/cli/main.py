@@ -46,6 +46,10 @@ def _in_words(misuse: typer.TyperException) -> str:
     return f"{option}: {in_plain_words(wrong)}" if colon else about
 
 
+def _takes_question(command: str) -> bool:
+    return command.split()[1:2] in (["ask"], ["run"])
+
+
 def main(args: list[str] | None = None) -> int:
     """Run the command.
 
@@ -65,7 +69,8 @@ def main(args: list[str] | None = None) -> int:
         say(f"reflect: {redacted(str(misuse))}")
     except typer.TyperException as misuse:
         command = getattr(getattr(misuse, "ctx", None), "command_path", "reflect")
-        say(f"reflect: {_in_words(misuse)}; see {command} --help")
+        quotes = ": put the question in quotes" if _takes_question(command) and "extra argument" in str(misuse) else ""
+        say(f"reflect: {_in_words(misuse)}{quotes}; see {command} --help")
     except BrokenPipeError:
         drop_output()
         return FAILED

@@ -45,7 +45,8 @@ class Request:
         if self.critique is not None and not self.resume:
             raise Misuse("--critique answers a run that waits for one: add --resume")
         if not self.resume and not (self.question or "").strip():
-            raise EmptyQuestion(f'the question is empty: reflect run {self.strategy} "your question"')
+            command = "ask" if self.strategy == "auto" else f"run {self.strategy}"
+            raise EmptyQuestion(f'the question is empty: reflect {command} "your question"')
 
     def command(self, thread: str, *options: str) -> str:
         """Return the command that continues a thread of this strategy."""

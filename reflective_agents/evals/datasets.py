@@ -26,6 +26,8 @@ EXPANSION = 100
 MOST_NAMED = 200
 """Characters of the names of columns that an error shows at most."""
 _GZIP = b"\x1f\x8b"
+_SEPARATORS = (",", ";", "\t")
+"""What may stand between the columns of a table: spreadsheet programs of many languages write semicolons."""
 _MORE = "\x00"
 """The name of cells that have no column: no column of a text is called so."""
 
@@ -158,7 +160,10 @@ def _parse(path: Path, text: str, line: int = 1) -> Row:
 def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
     """Yield the rows of a table. A column without a name, such as the index that pandas writes, holds nothing."""
     csv.field_size_limit(LARGEST)
-    table = csv.DictReader(io.StringIO(text), restkey=_MORE, restval=None, strict=True)
+    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    table = csv.DictReader(
+        io.StringIO(text), restkey=_MORE, restval=None, strict=True, delimiter=separator, skipinitialspace=True
+    )
     while True:
         try:
             row = next(table, None)

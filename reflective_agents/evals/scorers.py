@@ -20,7 +20,7 @@ from reflective_agents.nodes.asking.grading import grade
 from reflective_agents.nodes.evidence.references import without_citations
 from reflective_agents.nodes.verifiers.function import in_thread
 from reflective_agents.state.context import Context, Model
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, ScorerFailed
 from reflective_agents.state.loading import load_named
 from reflective_agents.state.run import Usage
 from reflective_agents.text.labels import answer_in, bare
@@ -204,7 +204,11 @@ class Judge(Scorer):
 
 
 class Own(Scorer):
-    """A function of the user's, whose name and docstring say what counts as correct."""
+    """A function of the user's, whose name and docstring say what counts as correct.
+
+    Raises:
+        Misuse: if it does not take an answer and its task.
+    """
 
     figure = "score"
     sees_gold_only = False
@@ -212,8 +216,10 @@ class Own(Scorer):
     def __init__(self, function: Function) -> None:
         self.function = function
         words = (inspect.getdoc(function) or "").partition("\n")[0].rstrip(".")
-        name = getattr(function, "__name__", type(function).__name__)
-        self.correct_if = f"{name} gives it a score of 1"
+        self.name = getattr(function, "__name__", type(function).__name__)
+        if not _takes_both(function):
+            raise Misuse(f"scorer {self.name}: write a function of two arguments, the answer and its task")
+        self.correct_if = f"{self.name} gives it a score of 1"
         if words:
             self.correct_if += f" ({words})"
 
@@ -221,25 +227,40 @@ class Own(Scorer):
         """Call the function, in a thread unless it awaits.
 
         Raises:
-            Misuse: if it returns something else than scores from 0 to 1.
+            ScorerFailed: if it raises, or returns something else than scores from 0 to 1.
         """
-        function = self.function
-        if inspect.iscoroutinefunction(function):
-            value: Any = function(answer, task)
-        else:
-            value = await in_thread(lambda: function(answer, task))
-        if isinstance(value, Awaitable):
-            value = await value
+        try:
+            value = await self._call(answer, task)
+        except Exception as error:  # the code is the user's, and may raise anything
+            raise ScorerFailed(f"scorer {self.name} raises {type(error).__name__}: {error}") from error
         scores = dict(value) if isinstance(value, Mapping) else {"score": value}
         if "score" not in scores or not all(map(_is_score, scores.values())):
-            raise Misuse(
-                f'a scorer returns a bool, a score from 0 to 1, or a dict of scores with "score"; not {value!r}'
+            raise ScorerFailed(
+                f"scorer {self.name} returns {value!r}: return a bool, a score from 0 to 1, or a dict of scores with "
+                '"score"'
             )
         return Score({str(name): float(each) for name, each in scores.items()})
+
+    async def _call(self, answer: str, task: Task) -> Any:
+        function = self.function
+        if inspect.iscoroutinefunction(function):
+            return await function(answer, task)
+        value = await in_thread(lambda: function(answer, task))
+        return await value if isinstance(value, Awaitable) else value
 
     def measurable(self, task: Task) -> bool:
         """Return True: the function knows what it looks at."""
         return True
+
+
+def _takes_both(function: Function) -> bool:
+    try:
+        inspect.signature(function).bind("answer", "task")
+    except TypeError:
+        return False
+    except ValueError:
+        return True  # a built-in that does not say
+    return True
 
 
 def _is_score(value: object) -> bool:

@@ -21,12 +21,15 @@ from reflective_agents.state.errors import MissingKey, UnknownModel
 from reflective_agents.state.extras import need
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.wrapped_models import configured, is_configurable
+from reflective_agents.text.spelling import similar_names
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
 DEFAULT_OPENAI = "openai:gpt-4.1-mini"
 OFFLINE = "offline"
+PROVIDERS = (OFFLINE, "openai", "ollama", "anthropic")
+"""What may have been meant by a misspelt provider."""
 OLLAMA_PORT = 11434
 MOST_CONFIGURED = 100
 """Most models of an event loop that runs have configured and that are kept."""
@@ -148,7 +151,7 @@ def _make(model: str, max_answer_tokens: int, call_timeout: float, loop: Loop) -
         return OfflineChatModel(max_tokens=max_answer_tokens)
     provider, colon, name = model.partition(":")
     if colon and not (provider and name):
-        raise UnknownModel(f"model {model!r} cannot be used: {HINT}")
+        raise UnknownModel(_unusable(model))
     if provider == "openai" and name:
         return _openai(name, max_answer_tokens, call_timeout, loop)
     if provider == "ollama" and name:
@@ -239,10 +242,19 @@ def _from_langchain(name: str, max_answer_tokens: int, call_timeout: float) -> B
     except ImportError as missing:
         raise UnknownModel(f"model {name!r}: {first_line(missing)}") from missing
     except refusals() as refused:
-        raise UnknownModel(f"model {name!r} cannot be used: {HINT} ({first_line(refused)})") from refused
+        raise UnknownModel(f"{_unusable(name)} ({first_line(refused)})") from refused
     if not isinstance(model, BaseChatModel):
         raise UnknownModel(f"model {name!r} is not a chat model: write <provider>:<model>")
     return model
+
+
+def _unusable(model: str) -> str:
+    """Say what to write in place of a model that cannot be used, and what was meant if that can be guessed."""
+    provider, _, name = model.replace("/", ":", 1).partition(":")
+    close = similar_names(provider.lower(), PROVIDERS)
+    guess = f"{close[0]}:{name}" if close and name else OFFLINE if close == [OFFLINE] else model
+    meant = "" if guess == model else f"did you mean {guess}? Else "
+    return f"model {model!r} cannot be used: {meant}{HINT}"
 
 
 def first_line(error: Exception) -> str:

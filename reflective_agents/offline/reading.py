@@ -11,6 +11,7 @@ from reflective_agents.offline.evidence import found_in, listed_in, numbers_of, 
 from reflective_agents.offline.pieces import Piece, blocks_of, last_text, of_kind, pieces_of, texts_of
 from reflective_agents.state.forks import CachedProperty
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
+from reflective_agents.text.words import is_pair
 
 LONG_REQUEST = 40
 """Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
@@ -93,9 +94,13 @@ class Reading:
         return frozenset().union(*(sentence.stems for sentence in self.sentences))
 
     def missing(self, stems: Iterable[str]) -> list[str]:
-        """Return the words of the question that are not among the stems."""
+        """Return the words of the question that are not among the stems, nor pairs of characters where two that are
+        meet."""
         covered = set(stems)
-        return [word for stem, word in self.terms.items() if stem not in covered]
+        found = {word for stem, word in self.terms.items() if stem in covered}
+        ends, begins = {word[-1] for word in found}, {word[0] for word in found}
+        lacking = [word for stem, word in self.terms.items() if stem not in covered]
+        return [word for word in lacking if not (is_pair(word) and word[0] in ends and word[1] in begins)]
 
     @property
     def citable(self) -> bool:

@@ -161,7 +161,7 @@ def _numbered(urls: list[str], existing: dict[str, int]) -> dict[str, int]:
 
 
 def _cite(sentence: Sentence, numbers: dict[str, int]) -> str:
-    body = sentence.text.rstrip(" .!:;,…。！；，")
+    body = sentence.text.rstrip(" .!:;,…。！：；，")
     url = sentence.passage.url
     number = f" [{numbers.get(url, url)}]" if url else ""
     end = sentence.text[-1:]

@@ -28,6 +28,8 @@ from reflective_agents.web_search.engines import choose_search
 
 # Lists of other purposes; the messages have a place of their own on the page.
 _NOT_LISTED = ("messages", "log", "lessons", "orders", "recalled", "weights")
+# What only a program makes something of, and the raw material of which the rest was made.
+_NOT_SHOWN = ("said", "messages", "passages")
 _PART = re.compile(r"(.+)[#&]char=(\d{1,9}),(\d{1,9})", re.ASCII)
 _MAX_TEXT = 4000
 """The most characters of a text in a list of rounds, trials and the like."""
@@ -209,9 +211,7 @@ def _default(schema: type[Context], name: str) -> Any:
 
 def _support(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
     """Return the sentences of the answer, each with what it cites and how far that supports it."""
-    sentences = (values.get("support") or {}).get("sentences") or []
-    rows = [{**sentence, "cites": ", ".join(sentence["cites"])} for sentence in sentences]
-    return _lists({"support": rows})
+    return _lists({"support": (values.get("support") or {}).get("sentences") or []})
 
 
 def _experience(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
@@ -224,10 +224,20 @@ def _experience(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
 def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
     """Return the rounds, trials, plans and the like that a strategy stores, with all values as texts."""
     return {
-        name: [
-            {key: str(part)[:_MAX_TEXT] for key, part in entry.items() if part not in (None, "", [], {})}
-            for entry in rows
-        ]
+        name: [{key: _words(part)[:_MAX_TEXT] for key, part in _shown(entry)} for entry in rows]
         for name, rows in values.items()
         if name not in _NOT_LISTED and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
     }
+
+
+def _shown(entry: JsonMapping) -> Iterator[tuple[str, Any]]:
+    return ((key, part) for key, part in entry.items() if key not in _NOT_SHOWN and part not in (None, "", [], {}))
+
+
+def _words(part: Any) -> str:
+    """Write a value for a reader: what has names with a line for each, but no zeros, and of several values all."""
+    if isinstance(part, dict):
+        return "\n".join(f"{key}: {_words(value)}" for key, value in _shown(part) if value not in (0, False))
+    if isinstance(part, list) and part:
+        return ("\n\n" if isinstance(part[0], dict) else ", ").join(map(_words, part))
+    return str(part)

@@ -66,6 +66,11 @@ def is_of_syllables(word: str) -> bool:
     return bool(run and run[1])
 
 
+def is_pair(word: str) -> bool:
+    """Tell whether a word is two characters out of a text without blanks, which may belong to two words."""
+    return len(word) == 2 and is_of_syllables(word)
+
+
 def content_words(text: str) -> list[str]:
     """Return the words of a text without the most common English ones, unless it has no others."""
     every = words(text)

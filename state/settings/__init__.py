@@ -28,7 +28,7 @@ def check_name(name: str) -> str:
         UnknownStrategy: if there is none; the text names those that exist, the closest first.
     """
     if name not in strategy_names():
-        close = similar_names(name, strategy_names())
+        close = similar_names(name.lower(), strategy_names())
         hint = f"did you mean {close[0]}? There are" if close else "there are"
         raise UnknownStrategy(f"unknown strategy {name[:100]!r}: {hint} {', '.join(strategy_names())}")
     return name

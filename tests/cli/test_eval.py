@@ -114,6 +114,7 @@ def test_crashes_are_told_with_the_way_to_run_them_again(
         ended = reflect(*command)
     assert ended.code == 1
     assert "crashed with OSError\t3" in ended.out
+    assert ended.err.splitlines()[-2] == "the first that crashed or failed, 1: OSError: no disk"
     assert (
         ended.err.splitlines()[-1]
         == f"run the tasks again that crashed or failed: reflect {' '.join(command)} --retry-failed"
@@ -340,11 +341,14 @@ def test_figures_of_a_run_that_solves_nothing(tmp_path: Path) -> None:
 
 
 def test_answers_are_scored_as_the_user_chooses(reflect: Any, questions: str) -> None:
-    Path("mine.py").write_text("def long(answer, task):\n    return len(answer) > 0\n")
+    own = "def long(answer, task):\n    return len(answer) > 0\n\ndef fragile(answer, task):\n    return 1 / 0\n"
+    Path("mine.py").write_text(own)
     run = ("eval", "reflection", questions, *QUICK, "--limit", "3")
     ended = reflect(*run, "--scorer", "mine.py:long", "--json")
     assert json.loads(ended.out)["scores"] == {"score": 1.0}
-    ended = reflect("eval", "--rescore", str(the_run()), "--scorer", "includes")
+    refused = reflect("eval", "--rescore", the_run().name, "--scorer", "mine.py:fragile")
+    assert (refused.code, "scorer fragile raises ZeroDivisionError" in refused.err) == (2, True)
+    ended = reflect("eval", "--rescore", the_run().name[:12], "--scorer", "includes")
     assert (ended.code, "correct if\t" in ended.out, "mean includes\t" in ended.out) == (0, True, True)
     ended = reflect(*run, "--scorer", "nonsense")
     assert (ended.code, "choose em, includes, number, choice, judge" in ended.err) == (2, True)
@@ -358,6 +362,10 @@ def test_runs_that_begin_alike_are_compared_on_one_page(reflect: Any, questions:
     assert (ended.code, len(ended.out.splitlines())) == (0, 4), ended.err
     assert "page: page.html" in ended.err
     html = Path("page.html").read_text("utf-8")
+    refused = reflect("compare", "reflection-", "--html", "page.html")
+    assert (refused.code, refused.out) == (2, "")
+    assert "page.html is there already; add --force to replace it" in refused.err
+    assert reflect("compare", "reflection-", "--html", "page.html", "--force").code == 0
     shown = json.loads(html.partition('id="results">')[2].partition("</script>")[0])
     assert len(shown["runs"]) == 3
     assert [row[0] for row in shown["figures"]][:4] == ["strategy", "max_rounds", "correct", "accuracy"]

@@ -225,6 +225,12 @@ def test_csv_with_an_index_of_pandas(file: Path) -> None:
         load_dataset(file)
 
 
+@pytest.mark.parametrize("separator", [";", "\t", ",", ", "])
+def test_csv_as_spreadsheet_programs_and_hands_write_it(separator: str, file: Path) -> None:
+    file.write_text(f'question{separator}answer\n"Why, and how?"{separator}so\n')
+    assert load_dataset(file).tasks == [{"id": "1", "question": "Why, and how?", "gold": "so"}]
+
+
 def test_csv_with_a_long_field(file: Path) -> None:
     question = "Why? " * 40_000
     file.write_text(f"question,answer\n{question},so\n")
@@ -259,7 +265,7 @@ BAD = {
     "header only": ("question,answer\n", "holds no task"),
     "another table": ("name,age\nx,3\n", "line 2: no known format in (name, age); expected are hotpotqa, fever, mbpp"),
     "names in capitals": ("Question,Answer\nWhy?,so\n", "in (Question, Answer); expected"),
-    "another separator": ("question;answer\nWhy?;so\n", "in (question;answer); expected"),
+    "another separator": ("question|answer\nWhy?|so\n", "in (question|answer); expected"),
     "objects of others": (jsonl({"q": "Why?", "a": "so"}), "line 1: no known format in (q, a); expected"),
     "a name of two lines": ('"the\nname",age\nx,3\n', "in (the name, age); expected"),
     "a long name": (f"{'n' * 1000},age\nx,3\n", f"in ({'n' * 200}...); expected"),

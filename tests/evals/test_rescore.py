@@ -10,7 +10,7 @@ from reflective_agents.environments.base import Task
 from reflective_agents.evals.rescore import rescore
 from reflective_agents.evals.results import About, Result, empty_result, read_run
 from reflective_agents.evals.store import Store
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, ScorerFailed
 
 
 def about(environment: str) -> About:
@@ -81,7 +81,7 @@ async def test_scores_of_two_scorers_are_never_mixed(tmp_path: Path) -> None:
 
     old_run(tmp_path, "plain", *({"gold": "1", "answer": answer} for answer in "101"))
     before = read_run(tmp_path)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ScorerFailed, match="fails_at_times raises ZeroDivisionError: division by zero"):
         await rescore(tmp_path, scorer=fails_at_times)
     assert read_run(tmp_path) == before
 

@@ -182,12 +182,22 @@ async def test_a_function_of_ones_own_sees_the_task(tmp_path: Path) -> None:
 
 async def test_a_function_is_loaded_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("def right(answer, task):\n    return task['gold'] in answer\n\nnumber = 7\n")
+    file.write_text(
+        "def right(answer, task):\n    return task['gold'] in answer\n\ndef one(answer): ...\n\nnumber = 7\n"
+    )
     assert (await run(tmp_path / "run", f"{file}:right"))["correct"] == 2
     assert read_run(tmp_path / "run")[0].get("scorer") == f"{file}:right"
     broken = tmp_path / "broken.py"
     broken.write_text("def right(\n")
-    for name in (f"{file}:left", f"{file}:number", f"{broken}:right", f"{tmp_path}/none.py:right", "f2", "em:x"):
+    for name in (
+        f"{file}:left",
+        f"{file}:number",
+        f"{file}:one",
+        f"{broken}:right",
+        f"{tmp_path}/none.py:right",
+        "f2",
+        "em:x",
+    ):
         with pytest.raises(Misuse):
             resolve_scorer(name, PLAIN, Context(model="offline"))
 
@@ -195,7 +205,7 @@ async def test_a_function_is_loaded_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [2, "yes", None, {"length": 1}, float("nan")])
 async def test_a_function_returns_scores(value: Any, tmp_path: Path) -> None:
     summary = await run(tmp_path, lambda answer, task: value)
-    assert summary["errors"] == {"Misuse": 3}
+    assert summary["errors"] == {"ScorerFailed": 3}
 
 
 async def test_another_scorer_is_another_run_and_rescoring_says_so(tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ def ask():
     question = {"messages": [("user", "What is LATS?")]}
     return graph.invoke(question, context={"model": "offline", "search": "local", "max_rounds": 1})["answer"]
 
-asked = [threading.Thread(target=ask) for _ in range(4)]  # whose locks are held while this process forks
-[thread.start() for thread in asked]
+threads = [threading.Thread(target=ask) for _ in range(4)]  # whose locks are held while this process forks
+[thread.start() for thread in threads]
 first = ask()
 child = os.fork()
 if child == 0:
     signal.alarm(60)
     os._exit(0 if ask() == first else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), ask() == first)
-[thread.join() for thread in asked]
+[thread.join() for thread in threads]
 """
 
 
@@ -41,15 +41,15 @@ class Slow:
         return 1
 
 first = Slow()
-asked = threading.Thread(target=lambda: first.value)
-asked.start()
+thread = threading.Thread(target=lambda: first.value)
+thread.start()
 begun.wait()
 child = os.fork()
 if child == 0:
     signal.alarm(10)
     os._exit(0 if Slow().value == 1 else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-asked.join()
+thread.join()
 """
 
 

@@ -123,6 +123,13 @@ def test_an_answer_in_chinese_is_made_of_the_sentences_that_were_found() -> None
     assert answer.endswith("[1] corpus:tides.md")
 
 
+@pytest.mark.parametrize(("question", "missing"), [("怎样启动服务？", ""), ("怎样启动火箭？", "动火, 火箭")])
+def test_a_pair_of_characters_out_of_two_found_words_is_not_missing(question: str, missing: str) -> None:
+    results = json.dumps([{"title": "部署", "url": "corpus:a.md", "content": "健康检查返回正常，说明服务已经启动。"}])
+    answer = OfflineChatModel().invoke([HumanMessage(question), *searched("启动", results=results)]).text
+    assert answer.partition("Not covered by what was found: ")[2].partition(".")[0] == missing
+
+
 def test_results_that_have_nothing_to_do_with_the_question_are_no_answer() -> None:
     messages = [HumanMessage("Who won the useful 1998 football cup?"), *searched("football")]
     answer = OfflineChatModel().invoke(messages).text

@@ -23,6 +23,16 @@ def test_where_nothing_was_checked_there_is_no_such_list() -> None:
     assert "support" not in thread_view(state, None)["lists"]
 
 
+def test_values_within_values_are_written_for_readers() -> None:
+    usage = {"model_calls": 2, "failed_calls": 0, "cost": 0.0}
+    report = {"name": "ada", "answer": "Rome", "said": "answer-1", "passages": {"a.md": "Rome."}, "usage": usage}
+    rounds = [{"round": 1, "score": 0.0, "kept": [0, 2], "reports": [report, {"name": "bob", "answer": None}]}]
+    state: Any = {"values": {"strategy": "team", "rounds": rounds}, "next": [], "tasks": []}
+    reports = "name: ada\nanswer: Rome\nusage: model_calls: 2\n\nname: bob"
+    shown = {"round": "1", "score": "0.0", "kept": "0, 2", "reports": reports}
+    assert thread_view(state, None)["lists"]["rounds"] == [shown]
+
+
 def test_the_lessons_of_earlier_runs_are_shown_with_whether_they_were_used() -> None:
     shown = [{"id": "a", "title": "Length"}, {"id": "b", "title": "Donors"}]
     experience = {"shown": shown, "used": ["b"], "drawn": []}

@@ -122,7 +122,7 @@ async def test_a_run_lies_in_the_span_of_the_application_which_stays_current(spa
 
 
 async def test_other_chains_of_the_application_give_no_spans(spans: Spans) -> None:
-    graph = RunnableLambda(lambda asked: BY_NAME["reflection"].graph.invoke(asked, context=make(BY_NAME["reflection"])))
+    graph = RunnableLambda(lambda ask: BY_NAME["reflection"].graph.invoke(ask, context=make(BY_NAME["reflection"])))
     chain = RunnableLambda(lambda text: text) | RunnableLambda(lambda text: ASK) | graph
     await chain.ainvoke("Hello")
     assert {span.name.split()[0] for span in spans()} == {"invoke_agent", "step", "chat"}

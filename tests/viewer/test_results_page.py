@@ -112,6 +112,15 @@ async def test_wrong_answers_stand_first_and_any_column_sorts(show_results: Show
     assert len(shown.requests) == 1
 
 
+async def test_the_list_shows_the_answers_that_counted(show_results: ShowResults) -> None:
+    counted = task("a", cell(True, answer="I think so.\nAnswer: Rome", extracted="Rome"))
+    shown = await show_results({**picture([counted, FOUR[3]]), "curves": {}})
+    answers = shown.page.locator("#rows tbody td:nth-child(4)")
+    assert await answers.all_inner_texts() == ["no answer", "Rome"]
+    widths = await shown.page.evaluate("[...document.querySelectorAll('#table, .two')].map(it => it.clientWidth)")
+    assert widths[0] == widths[1], "without a curve the figures take its place"
+
+
 async def test_search_and_filter(show_results: ShowResults) -> None:
     shown = await show_results(picture(FOUR))
     await shown.page.fill("#search", "LONGEST river")

@@ -70,6 +70,18 @@ async def test_a_conversation_and_what_is_remembered_of_it(show_day: ShowDay) ->
 
 
 @pytest.mark.thorough
+async def test_no_figure_of_what_was_retrieved_is_cut_off(show_day: ShowDay) -> None:
+    shown = await show_day(day("long " * 40))
+    await shown.page.set_viewport_size({"width": 1000, "height": 800})
+    await shown.page.locator(".day .chip", has_text="talk 1").first.click()
+    await shown.page.locator("#panel [data-memory=m3]").click()
+    [wider] = await shown.page.locator("#panel .scroll").evaluate_all(
+        "all => all.map(it => it.scrollWidth - it.clientWidth)"
+    )
+    assert wider == 0
+
+
+@pytest.mark.thorough
 async def test_reflections_are_trees_down_to_what_was_heard(show_day: ShowDay) -> None:
     shown = await show_day(day())
     await shown.page.locator("#whose button", has_text="Ben").click()

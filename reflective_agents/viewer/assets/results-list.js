@@ -23,7 +23,7 @@ const COLUMNS = [
         {
           name: "answer",
           class: "long",
-          shows: (task) => cut(task.cells[0]?.answer ?? "no answer", 120),
+          shows: (task) => cut(answerOf(task) || "no answer", 120),
           key: answerOf,
         },
       ]),
@@ -46,8 +46,9 @@ let drawnFrom = -1;
 let drawnHeight = 0;
 const drawnRows = new Map();
 
+/** The answer that counted: what was taken from the reply, else the reply. */
 function answerOf(task) {
-  return task.cells[0]?.answer ?? "";
+  return task.cells[0]?.extracted ?? task.cells[0]?.answer ?? "";
 }
 
 /** A column of figures; of several runs their sum. */
