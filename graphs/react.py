@@ -120,8 +120,8 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     environment = await environment_of(step.context)
     tools = tools_of(step, state["run_id"])
     if not move["action"] and move["answer"] is None:
-        asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
-        if environment is None and asked_before and says_something(move["thought"], state["request"]):
+        was_unreadable = bool(state["steps"]) and not state["steps"][-1]["action"]
+        if environment is None and was_unreadable and says_something(move["thought"], state["request"]):
             return {"answer": move["thought"], **finished(len(state["steps"]), move["thought"])}
         step.meter.count(parse_failures=1)
         refused = ActionStep(

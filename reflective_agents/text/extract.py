@@ -24,7 +24,7 @@ TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
 # Chinese is cut into pairs of characters. Those that a question word makes with its neighbours stand in no answer.
-_ASKED = re.compile(
+_QUESTION_WORD = re.compile(
     r"[为為]?什[么麼]|怎[么麼][样樣]?|怎[样樣]|如何|多少|[谁誰]|哪(?!吒)[一个個些里裡儿兒]?|[吗嗎呢](?=[？?！!。\s]|$)"
 )
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
@@ -74,7 +74,7 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in cut(_ASKED.sub(" ", text)) if word.lower() not in STOPWORDS]
+    return [word for word in cut(_QUESTION_WORD.sub(" ", text)) if word.lower() not in STOPWORDS]
 
 
 @lru_cache(maxsize=1024)
