@@ -18,8 +18,8 @@ from langgraph.types import Overwrite
 from reflective_agents.environments.base import Environment
 from reflective_agents.graphs._react.answers import (
     answer_stream_of,
+    citation_reader,
     finished,
-    labelled,
     record,
     send_back,
     shown,
@@ -243,7 +243,7 @@ async def conclude(
         most = budget if most is None else min(budget, most)
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
-    listener = None if environment else AnswerStream(step, partial(labelled, state))
+    listener = None if environment else AnswerStream(step, partial(citation_reader, state))
     send = partial(complete, step, step.context.model, tools=declared, listener=listener)
     try:
         last = parse_answer(await with_fewer_steps(prompt, send), environment)
