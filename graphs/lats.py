@@ -12,7 +12,8 @@
     reflect        draw a lesson from each failed trajectory, for all prompts that follow
 
 The best answer wins, wherever in the tree it stands. Open questions are searched with tools and without simulation; in
-an environment the paper's settings hold. The formulas are in `tree_search/algorithms/mcts.py`.
+an environment the paper's settings hold. The formulas are in `tree_search/algorithms/mcts.py`, the judge is in
+`tree_search/values.py`, and what it is told in `prompts/lats.py`.
 """
 
 from collections.abc import Sequence

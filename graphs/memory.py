@@ -82,7 +82,7 @@ async def respond(state: MemoryState, step: Step[MemoryContext]) -> Update:
     *conversation, question = state["messages"]
     prompt = prompts.RESPOND.format_messages(
         today=TODAY.format(today=today()),
-        conversation=with_days(citing.without_citations(conversation), state.get("days") or {}, day_of(time.time())),
+        conversation=with_days(citing.without_memory_marks(conversation), state.get("days") or {}, day_of(time.time())),
         memories=await recall.memories_message(state["memories"], question.text),
         question=[question],
     )

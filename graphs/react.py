@@ -18,8 +18,8 @@ from langgraph.types import Overwrite
 from reflective_agents.environments.base import Environment
 from reflective_agents.graphs._react.answers import (
     answer_stream_of,
+    citation_reader,
     finished,
-    labelled,
     record,
     send_back,
     shown,
@@ -120,8 +120,8 @@ async def act(state: ReactState, step: Step[ReactContext]) -> Update:
     environment = await environment_of(step.context)
     tools = tools_of(step, state["run_id"])
     if not move["action"] and move["answer"] is None:
-        asked_before = bool(state["steps"]) and not state["steps"][-1]["action"]
-        if environment is None and asked_before and says_something(move["thought"], state["request"]):
+        was_unreadable = bool(state["steps"]) and not state["steps"][-1]["action"]
+        if environment is None and was_unreadable and says_something(move["thought"], state["request"]):
             return {"answer": move["thought"], **finished(len(state["steps"]), move["thought"])}
         step.meter.count(parse_failures=1)
         refused = ActionStep(
@@ -243,7 +243,7 @@ async def conclude(
         most = budget if most is None else min(budget, most)
         return agent_prompt(state, step, environment, tools, closing=prompts.BEST_ANSWER, most=most)
 
-    listener = None if environment else AnswerStream(step, partial(labelled, state))
+    listener = None if environment else AnswerStream(step, partial(citation_reader, state))
     send = partial(complete, step, step.context.model, tools=declared, listener=listener)
     try:
         last = parse_answer(await with_fewer_steps(prompt, send), environment)

@@ -107,7 +107,7 @@ class AnswerStream:
         self._begin()
 
     def _begin(self) -> None:
-        self._run, self._said, self._held = None, "", ""
+        self._run, self._streamed, self._held = None, "", ""
         self._thought, self._read = ThoughtFilter(), self._reader()
 
     @property
@@ -124,7 +124,7 @@ class AnswerStream:
         """Take the next piece of the reply."""
         self._held += self._read.feed(clean(self._thought.feed(text)))
         may_be_a_call = len(self._held) <= self._wait or (self._wait > 0 and self._held.startswith(_OPENING))
-        if not self._said and may_be_a_call:
+        if not self._streamed and may_be_a_call:
             return
         ready = self._held.rstrip(_LOOSE)
         if ready:
@@ -139,10 +139,10 @@ class AnswerStream:
         """
         if self._run is None:
             return None
-        if not answer or not answer.startswith(self._said):
+        if not answer or not answer.startswith(self._streamed):
             await self.retract()
             return None
-        if rest := answer[len(self._said) :]:
+        if rest := answer[len(self._streamed) :]:
             await self._say(rest)
         await self._run.on_llm_end(LLMResult(generations=[[ChatGeneration(message=AIMessage(answer, id=self._id))]]))
         self._run = None
@@ -162,8 +162,8 @@ class AnswerStream:
             self._id = f"{PREFIX}{uuid4()}"
             [self._run] = await self._manager.on_chat_model_start({"name": "answer"}, [[]], name="answer")
         # A server may send a piece twice, and a piece may be like the one before it: their places tell which it is.
-        position: JsonObject = {"offsets": [len(self._said)]}
-        self._said += text
+        position: JsonObject = {"offsets": [len(self._streamed)]}
+        self._streamed += text
         piece = AIMessageChunk(content=text, id=self._id, additional_kwargs=position)
         await self._run.on_llm_new_token(text, chunk=ChatGenerationChunk(message=piece))
 

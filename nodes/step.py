@@ -1,4 +1,4 @@
-"""What a node is given beside the state, and how a function becomes a node."""
+"""How a function becomes a node, and how nodes end a run. What a node is given beside the state is `execution.Step`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal

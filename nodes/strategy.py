@@ -86,10 +86,10 @@ class Strategy(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
         )
 
     def _ask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-        return _content_and_artifact(self.invoke(_asked(question), config))
+        return _content_and_artifact(self.invoke(_as_input(question), config))
 
     async def _aask(self, question: str, config: RunnableConfig) -> tuple[str, JsonMapping]:
-        return _content_and_artifact(await self.ainvoke(_asked(question), config))
+        return _content_and_artifact(await self.ainvoke(_as_input(question), config))
 
     if not TYPE_CHECKING:  # so that type checkers see LangGraph's signatures
 
@@ -263,7 +263,7 @@ def _damage_after(failure: Exception) -> Iterator[None]:
         raise unreadable(error) from failure
 
 
-def _asked(question: str) -> Any:
+def _as_input(question: str) -> Any:
     return {"messages": [HumanMessage(question)]}
 
 

@@ -1,4 +1,4 @@
-"""Reducers of lists that grow: a node writes what is new or changed, and no checkpoint stores the rest again."""
+"""Reducers of channels that grow: a node writes what is new or changed, and no checkpoint stores the rest again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
@@ -11,6 +11,15 @@ M = TypeVar("M", bound=Mapping[str, object])
 def append(entries: list[T], writes: Sequence[list[T]]) -> list[T]:
     """Reduce a list that only grows by appending every write."""
     return [*entries, *chain.from_iterable(writes)]
+
+
+def first_written(texts: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Reduce texts by name: the first that is written for a name stays."""
+    merged = dict(texts)
+    for write in writes:
+        for name, text in write.items():
+            merged.setdefault(name, text)
+    return merged
 
 
 def replaced_by(key: str) -> Callable[[list[M], Sequence[list[M]]], list[M]]:

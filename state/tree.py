@@ -11,7 +11,7 @@ from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
 from reflective_agents.state.json_types import JsonMapping, JsonObject
-from reflective_agents.state.lists import append
+from reflective_agents.state.lists import append, first_written
 from reflective_agents.state.run import Output, RunState, latest
 
 T = TypeVar("T")
@@ -233,15 +233,6 @@ def _differing(new: JsonMapping, before: JsonMapping) -> JsonObject:
     return changed
 
 
-def merge_values(values: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Remember which node was the first in a state of the world."""
-    merged = dict(values)
-    for write in writes:
-        for key, node_id in write.items():
-            merged.setdefault(key, node_id)
-    return merged
-
-
 class SearchOutput(Output):
     """What a search returns; the tree, its statistics and its log are the artefact.
 
@@ -266,6 +257,6 @@ class SearchState(RunState, SearchOutput):
     world: Annotated[JsonObject, DeltaChannel(latest, snapshot_frequency=RARELY)]
     request: Annotated[str, DeltaChannel(latest, snapshot_frequency=RARELY)]
     best: str | None
-    values: Annotated[dict[str, str], DeltaChannel(merge_values, snapshot_frequency=RARELY)]
+    values: Annotated[dict[str, str], DeltaChannel(first_written, snapshot_frequency=RARELY)]
     orders: NotRequired[Annotated[list[Order], queued]]
     guess: NotRequired[str | None]

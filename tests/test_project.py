@@ -112,6 +112,12 @@ def test_every_module_is_documented() -> None:
     assert [name for name, path in MODULES.items() if not ast.get_docstring(ast.parse(path.read_text()))] == []
 
 
+def test_every_room_has_its_line_for_who_contributes() -> None:
+    table, *_ = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## How to run what")
+    rooms = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    assert set(ROOMS) <= set(re.findall(r"`(\w+)/`", " ".join(rooms)))
+
+
 @pytest.mark.parametrize("folder", ["graphs", "nodes", "prompts", "state"])
 def test_the_rooms_at_the_top_are_those_of_the_package(folder: str) -> None:
     assert (PACKAGE / folder).is_symlink()

@@ -65,12 +65,12 @@ class Citing:
         return shown(ready, self._count)
 
 
-def without_citations(conversation: Sequence[AnyMessage]) -> list[AnyMessage]:
+def without_memory_marks(conversation: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Remove the citations of memories from the earlier answers of a conversation."""
-    return [_without_citations(message) for message in conversation]
+    return [_without_marks(message) for message in conversation]
 
 
-def _without_citations(message: AnyMessage) -> AnyMessage:
+def _without_marks(message: AnyMessage) -> AnyMessage:
     if isinstance(message, AIMessage) and isinstance(message.content, str):
         return message.model_copy(update={"content": uncited(message.content)})
     return message

@@ -1,11 +1,11 @@
-"""The settings and the typed state of `graphs.memory`."""
+"""The typed state of `graphs.memory`."""
 
-from collections.abc import Sequence
 from typing import Annotated, NotRequired
 
 from langgraph.channels import DeltaChannel
 from typing_extensions import TypedDict
 
+from reflective_agents.state.lists import first_written
 from reflective_agents.state.memories import Kind
 from reflective_agents.state.run import Output, RunState
 
@@ -34,15 +34,6 @@ class Recalled(TypedDict):
     cited: bool
 
 
-def first_days(days: dict[str, str], writes: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Reduce the days of messages: a message is of the day on which it was first seen."""
-    merged = dict(days)
-    for write in writes:
-        for message, day in write.items():
-            merged.setdefault(message, day)
-    return merged
-
-
 class MemoryOutput(Output):
     """What a run returns: the memories that its answer was given are its artefact, the best one first."""
 
@@ -52,13 +43,13 @@ class MemoryOutput(Output):
 class MemoryState(RunState, MemoryOutput):
     """State of a run: what was perceived, and the answer with the id under which it was streamed.
 
-    `user` is whose thread it is, and `conversation` its name in the memory. `days` holds the day of each of the
-    user's messages, by its id.
+    `user` is whose thread it is, and `conversation` its name in the memory. `days` holds the day on which each of
+    the user's messages was first seen, by its id.
     """
 
     user: NotRequired[str]
     conversation: NotRequired[str]
-    days: Annotated[dict[str, str], DeltaChannel(first_days, snapshot_frequency=1000)]
+    days: Annotated[dict[str, str], DeltaChannel(first_written, snapshot_frequency=1000)]
     perceived: list[str]
     reply: str
     said: str | None

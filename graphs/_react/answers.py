@@ -41,11 +41,11 @@ async def verdict_of(state: ReactState, step: Step[ReactContext], answer: str) -
 def answer_stream_of(state: ReactState, step: Step[ReactContext]) -> AnswerStream:
     """Return the voice by which an answer is heard while it is written."""
     if step.context.acting == "paper":
-        return AnswerStream(step, partial(labelled, state))
+        return AnswerStream(step, partial(citation_reader, state))
     return AnswerStream(step, partial(CitationReader, shown(state)), beside_calls=BESIDE_CALLS)
 
 
-def labelled(state: ReactState) -> CitationReader:
+def citation_reader(state: ReactState) -> CitationReader:
     """Make a reader of answers after a label, which shows what cites sources that the agent has been shown."""
     return CitationReader(shown(state), final_answer())
 

@@ -27,7 +27,7 @@ from reflective_agents.evals.figures import Publication, write_figures
 from reflective_agents.evals.report import curves, facts, page
 from reflective_agents.evals.results import About, failed, read_run, why_failed
 from reflective_agents.evals.run import Run, evaluate, spare_garbage_collection
-from reflective_agents.evals.scorers import Judge, resolve_scorer
+from reflective_agents.evals.scorers import ByModel, resolve_scorer
 from reflective_agents.evals.store import folder_of, name_of_run
 from reflective_agents.evals.summary import Summary
 from reflective_agents.evals.worker import Job
@@ -253,7 +253,7 @@ async def settings_of_runs(request: Evaluation, dataset: Dataset) -> Context:
     if choice.model:
         context = context.model_copy(update={"model": choice.model})
     scorer = resolve_scorer(request.scorer, environment, context)
-    graders = [scorer.model] if isinstance(scorer, Judge) else []
+    graders = [scorer.model] if isinstance(scorer, ByModel) else []
     for model in graders:
         get_model(model)
         say(f"graded by: {model}")

@@ -187,7 +187,8 @@ class Environment(ABC):
     scores_by_data: bool = False
     """Whether `score` needs the task's `data`, not just its question and its right answer."""
     presets: ClassVar[Presets] = {}
-    """Settings that suit these tasks, by the name of the strategy; those of a user override them."""
+    """Settings that suit these tasks, by the name of the strategy, in place of all that it presets for tasks itself
+    (`TreeContext.task_presets`): what is to stay of that is named again. Those of a user override them."""
     multiline: bool = False
     """Whether one action is a text of many lines, so that no list of actions can be asked for."""
     needs_gold: bool = False

@@ -20,8 +20,6 @@ AXES = {
     "cost": "dollars a task",
     "seconds": "seconds a task",
 }
-WIDTH = 88
-"""Characters of a line of a caption."""
 LONGEST = 48
 """Characters of a line within a cell."""
 

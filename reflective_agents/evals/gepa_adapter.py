@@ -78,8 +78,8 @@ class Adapter:
             raise Misuse(f"no run has used {_listed(unused)}: name some of {_listed(self.used)}")
         environment = resolve_environment(self.runner.dataset.environment)
         scores = [result["scores"].get(environment.figure, 0.0) for result in results]
-        asked_for = [environment.request(task) for task in batch]
-        return Batch(outputs=results, scores=scores, trajectories=asked_for if capture_traces else None)
+        requests = [environment.request(task) for task in batch]
+        return Batch(outputs=results, scores=scores, trajectories=requests if capture_traces else None)
 
     def make_reflective_dataset(
         self, candidate: Words, eval_batch: Batch, components_to_update: list[str]

@@ -26,7 +26,7 @@ _RESULTS = Page(
 )
 PACK = 200_000
 """Characters of transcripts that are packed together: many, since prompts repeat, and few enough to open at once."""
-ROOM = 100_000_000
+MOST_PACKED = 100_000_000
 """Characters of all packs; what does not fit into them loses its tree and day first."""
 DROPPED = "Its tree or day is left out: the page would be too large. Make a page of fewer tasks with --limit."
 
@@ -103,7 +103,7 @@ def _packs(transcripts: Iterable[tuple[Cell, JsonMapping]]) -> Iterator[str]:
     for cell, transcript in transcripts:
         # Noted before the list of the tasks is written into the page, which `results_page` does after this.
         cell["at"] = (number, len(waiting))
-        waiting.append(_plain(transcript if taken < ROOM else _without_pages(transcript)))
+        waiting.append(_plain(transcript if taken < MOST_PACKED else _without_pages(transcript)))
         size += len(waiting[-1])
         if size > PACK:
             pack = _packed(f"[{','.join(waiting)}]")

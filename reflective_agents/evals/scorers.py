@@ -174,7 +174,7 @@ def letter_of(reply: str) -> str:
     return match[1].upper() if match else ""
 
 
-class Judge(Scorer):
+class ByModel(Scorer):
     """A model that compares the reply with the right answer. Its calls are counted apart from those of the run.
 
     Args:
@@ -313,7 +313,7 @@ def resolve_scorer(
         case "choice" if not model:
             return Choice()
         case "judge":
-            return Judge(environment, context, model or None, reads=reads)
+            return ByModel(environment, context, model or None, reads=reads)
     if ":" not in (scorer or "") or name in SCORERS:
         raise Misuse(f"scorer {scorer!r}: choose {', '.join(SCORERS)}, judge:MODEL, or FILE.py:function")
     function = load_named(scorer or "", "scorer")

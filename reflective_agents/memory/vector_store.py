@@ -74,10 +74,10 @@ class WithVectorStore(BaseStore):
             raise Misuse("a vector store knows texts alone: search them without a filter, or without a query")
         most = op.offset + op.limit
         found = await self._of(texts_of(op.namespace_prefix)).asimilarity_search(op.query or "", k=most)
-        return _by_place(op.namespace_prefix, found[:most])[op.offset :]
+        return _ranked(op.namespace_prefix, found[:most])[op.offset :]
 
 
-def _by_place(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:
+def _ranked(namespace: Namespace, found: Sequence[Document]) -> list[SearchItem]:
     now = datetime.now(UTC)
     items: list[SearchItem] = []
     for rank, document in enumerate(found):

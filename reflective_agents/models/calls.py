@@ -1,4 +1,12 @@
-"""Sending requests to models: metered, timed, retried where that may help, with `n` where the provider has it."""
+"""Sending requests to models: metered, timed, retried where that may help, with `n` where the provider has it.
+
+What `nodes.asking` asks passes four functions on its way to the provider:
+
+    request                    each model in turn, the fallbacks last; n replies at once, else one by one
+    _send_as_supported         without what the server is known to refuse, within its context, or from the cache
+    sending.send_with_retries  up to three attempts
+    sending._send              hold what it may cost, await or stream the reply, settle what it has cost
+"""
 
 import asyncio
 import time

@@ -28,7 +28,7 @@ _SHOWN = 1_000
 M = TypeVar("M", bound=AIMessage)
 
 
-class Room:
+class Remaining:
     """What is left of a reply that comes in pieces. What it thinks, and pieces without a text, take nothing from that
     of its text.
 
@@ -45,7 +45,7 @@ class Room:
         return self._text <= 0 or self._textless <= 0
 
     def take(self, piece: M) -> M:
-        """Return as much of the next piece as there is room for."""
+        """Return as much of the next piece as may still be read."""
         piece = shortened(piece, self._text, self._thought)
         text, thought = _lengths(piece)
         self._thought = max(self._thought - thought, 0)  # beside the answer and in it, both may use what is left

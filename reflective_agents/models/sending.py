@@ -42,7 +42,7 @@ from reflective_agents.models.joining import as_reply, is_empty, joined
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.prices import rates_of
 from reflective_agents.models.refusals import is_too_long
-from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Room, shortened
+from reflective_agents.models.reply_size import LONGEST_THOUGHT, LONGEST_TOKEN, Remaining, shortened
 from reflective_agents.models.thoughts import with_thought_apart, without_thought
 from reflective_agents.state.context import Thinking
 from reflective_agents.state.errors import ModelFailed, Refused, TooLong
@@ -296,7 +296,7 @@ async def _streamed(
 ) -> AIMessage:
     """Send a request whose reply comes in pieces, and hand them on, up to the `longest` tokens that it may have."""
     chunks: list[AIMessageChunk] = []
-    remaining = Room(longest)
+    remaining = Remaining(longest)
     pieces = base.astream(list(messages), {"tags": _hidden_config().get("tags") or []}, **options)
     async with aclosing(pieces):  # type: ignore[type-var]
         async for piece in pieces:

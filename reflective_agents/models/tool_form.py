@@ -8,11 +8,11 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from reflective_agents.models.capabilities import ModelCapabilities, Way, is_forced, takes_stop, way_of_acting
 from reflective_agents.models.toolless import (
+    answer_alone,
     read_step_object,
     read_written_calls,
     step_format,
     tools_in_words,
-    without_answer_label,
 )
 from reflective_agents.state.context import Acting
 from reflective_agents.state.json_types import JsonObject
@@ -59,7 +59,7 @@ class ToolForm(NamedTuple):
         if self.way == "schema":
             return read_step_object(reply, self.tools, ends=self.ends)
         if self.in_words and self.ends:
-            return without_answer_label(reply)
+            return answer_alone(reply)
         callable_tools = [] if self.ends or self.forced else self.tools
         return read_written_calls(reply, callable_tools, labelled=self.in_words)
 

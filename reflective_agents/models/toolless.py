@@ -171,7 +171,7 @@ def read_step_object(reply: AIMessage, tools: Sequence[JsonObject], *, ends: boo
     is_world = _is_world(shown)
     step = read_object(reply.text, ("thought", "action", ANSWER), STEP)
     if step is None:
-        return without_answer_label(reply) if ends else read_written_calls(reply, tools, labelled=True)
+        return answer_alone(reply) if ends else read_written_calls(reply, tools, labelled=True)
     thought = _as_text(step.get("thought"))
     action = without_label(_as_text(step.get("action")), "action")
     answer = _as_text(step.get(ANSWER))
@@ -244,7 +244,7 @@ def guess_in(reply: AIMessage) -> str:
     return str(reply.additional_kwargs.get(_GUESS, ""))
 
 
-def without_answer_label(reply: AIMessage) -> AIMessage:
+def answer_alone(reply: AIMessage) -> AIMessage:
     """Return a reply that ends with an answer as that answer, whatever steps it has invented before."""
     step = read_step(reply.text)
     answer = read_answer(reply.text) if step.action else step.answer

@@ -195,8 +195,8 @@ def _knowing(saver: Saver, latest: CheckpointTuple | None) -> Saver:
 
     async def first(config: RunnableConfig) -> CheckpointTuple | None:
         knowing.aget_tuple = saver.aget_tuple  # type: ignore[method-assign]
-        keys = config.get("configurable", {})
-        is_latest = not keys.get("checkpoint_id") and not keys.get("checkpoint_ns")
+        configurable = config.get("configurable", {})
+        is_latest = not configurable.get("checkpoint_id") and not configurable.get("checkpoint_ns")
         return latest if is_latest else await saver.aget_tuple(config)
 
     knowing.aget_tuple = first  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ from reflective_agents.serve.runs import Result, ServerApi, Token, failure
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.settings import strategy_names
 
-_TOLD = b'"progressToken"'
+_WANTS_PROGRESS = b'"progressToken"'
 
 
 class Mcp:
@@ -42,7 +42,7 @@ class Mcp:
         offered = [name for name in strategy_names() if policy().offers(name)]
         server = mcp_server(offered, partial(call, request), policy().settings)
         # One for each request: it can be run once only, and the tools need the key of this request.
-        manager = StreamableHTTPSessionManager(server, stateless=True, json_response=_TOLD not in body)
+        manager = StreamableHTTPSessionManager(server, stateless=True, json_response=_WANTS_PROGRESS not in body)
         async with manager.run():
             await manager.handle_request(scope, replayed(body, receive), send)
 

@@ -144,9 +144,9 @@ class ResponseForm:
         index = self._index
         added = {**item, "arguments": "", "status": "in_progress"}
         yield self._event("output_item.added", output_index=index, item=added)
-        place = {"item_id": item["id"], "output_index": index}
-        yield self._event("function_call_arguments.delta", **place, delta=arguments)
-        yield self._event("function_call_arguments.done", **place, name=name, arguments=arguments)
+        position = {"item_id": item["id"], "output_index": index}
+        yield self._event("function_call_arguments.delta", **position, delta=arguments)
+        yield self._event("function_call_arguments.done", **position, name=name, arguments=arguments)
         yield self._done({**item, "arguments": arguments, "status": "completed"})
 
     def _done(self, item: JsonObject) -> JsonObject:
@@ -165,8 +165,8 @@ class ResponseForm:
 
     def _of_part(self, kind: str, **fields: Any) -> JsonObject:
         assert self._item is not None
-        place = {"item_id": self._item["id"], "output_index": self._index, self._kind.number: 0}
-        return self._event(kind, **place, **fields)
+        position = {"item_id": self._item["id"], "output_index": self._index, self._kind.number: 0}
+        return self._event(kind, **position, **fields)
 
     def _event(self, kind: str, **fields: Any) -> JsonObject:
         self._sequence += 1

@@ -219,11 +219,11 @@ class ResponseRun(Answering):
             yield {"role": "remove", "content": "", "id": _INSTRUCTIONS}
 
 
-_ONE = "/v1/responses/{response_id}"
+_RESPONSE = "/v1/responses/{response_id}"
 routes = [
     Route("/v1/responses", with_refusals(create_response), methods=["POST"]),
-    Route(_ONE, with_refusals(get_response)),
-    Route(_ONE, with_refusals(delete_response), methods=["DELETE"]),
-    Route(f"{_ONE}/cancel", with_refusals(cancel_response), methods=["POST"]),
-    Route(f"{_ONE}/input_items", with_refusals(get_input_items)),
+    Route(_RESPONSE, with_refusals(get_response)),
+    Route(_RESPONSE, with_refusals(delete_response), methods=["DELETE"]),
+    Route(f"{_RESPONSE}/cancel", with_refusals(cancel_response), methods=["POST"]),
+    Route(f"{_RESPONSE}/input_items", with_refusals(get_input_items)),
 ]

@@ -186,14 +186,14 @@ def _spoilt(manner: Manner | None, choice: Choice, request: Request) -> Choice:
     if manner == "thinks_half":
         return replace(choice, content=f"{THOUGHT}\n</think>\n\n{text}")
     limit = request.max_tokens or 0
-    if manner == "thinks_unclosed" or (manner == "thinks_cut_off" and limit < _ROOM):
+    if manner == "thinks_unclosed" or (manner == "thinks_cut_off" and limit < _LEAST_TOKENS):
         return Choice(f"<think>\n{THOUGHT}", finish_reason="length")
     if manner == "thinks_cut_off":
         return replace(choice, content=f"<think>\n{THOUGHT}\n</think>\n\n{text}")
     return choice
 
 
-_ROOM = 8_192
+_LEAST_TOKENS = 8_192
 
 
 def _reasoning(manner: Manner | None, body: Json, request: Request, choices: list[Choice]) -> Json:

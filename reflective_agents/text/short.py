@@ -41,22 +41,22 @@ def short_form(answer: str, question: str) -> str:
     question_form = normal_form(question)
     telling = []
     for part, is_figure in zip(parts, figures, strict=True):
-        if is_figure or not (part in _FREQUENT or _is_asked(question_form, part)):
+        if is_figure or not (part in _FREQUENT or _repeats_question(question_form, part)):
             telling.append(part)
     return " ".join(telling)
 
 
-def _is_asked(question_form: str, part: str) -> bool:
+def _repeats_question(question_form: str, part: str) -> bool:
     """Whether a part of an answer consists of words of the question, in whatever form."""
     of_question, words = set(cut(question_form)), cut(part)
     stems = {*map(stem, of_question)}
 
-    def is_asked(word: str) -> bool:
+    def is_in_question(word: str) -> bool:
         if word in question_form and not word.isascii():
             return True
         return stem(word) in stems or any(_inflected(word, other) for other in of_question)
 
-    return bool(words) and all(map(is_asked, words))
+    return bool(words) and all(map(is_in_question, words))
 
 
 def _inflected(first: str, second: str) -> bool:

@@ -12,7 +12,7 @@ from langchain_core.messages.tool import tool_call_chunk
 from reflective_agents.models.joining import joined
 from reflective_agents.models.meter import Meter
 from reflective_agents.models.providers import close_models, get_model, load_client
-from reflective_agents.models.reply_size import LONGEST_TOKEN, Room, shortened
+from reflective_agents.models.reply_size import LONGEST_TOKEN, Remaining, shortened
 from reflective_agents.models.thoughts import thought_of
 from reflective_agents.state.context import Context
 from reflective_agents.state.errors import ModelFailed
@@ -137,7 +137,7 @@ async def test_what_is_no_message_ends_with_an_outcome(ask: Ask, event: str) -> 
 
 
 def test_a_thought_without_end_is_read_no_further() -> None:
-    space = Room(TOKENS)
+    space = Remaining(TOKENS)
     piece = AIMessageChunk(content="", additional_kwargs={"reasoning_content": "a" * 400})
     kept = [len(space.take(piece).additional_kwargs["reasoning_content"]) for _ in range(TOKENS * LONGEST_TOKEN // 6)]
     assert not space.is_used
@@ -147,7 +147,7 @@ def test_a_thought_without_end_is_read_no_further() -> None:
 
 
 def test_a_long_thought_in_two_places_leaves_the_answer_its_room() -> None:
-    space, thought = Room(TOKENS), "a" * TOKENS * LONGEST_TOKEN
+    space, thought = Remaining(TOKENS), "a" * TOKENS * LONGEST_TOKEN
     space.take(
         AIMessageChunk(content=[{"type": "thinking", "thinking": thought}], additional_kwargs={"reasoning": thought})
     )

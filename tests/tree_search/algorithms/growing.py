@@ -89,7 +89,7 @@ class Search:
         self.flight = [other for other in self.flight if other is not job]
 
     def run(self, jobs: int, slots: int = 1) -> list[str | None]:
-        """Carry out up to so many jobs, `room` at once, and return their places."""
+        """Carry out up to so many jobs, `slots` at once, and return their nodes."""
         while len(self.done) <= jobs and (sent := self.ask(slots)):
             for job in sent:
                 self.tell(job)
