@@ -223,13 +223,11 @@ def _experience(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
 
 def _lists(values: JsonMapping) -> dict[str, list[dict[str, str]]]:
     """Return the rounds, trials, plans and the like that a strategy stores, with all values as texts."""
-    lists: dict[str, list[dict[str, str]]] = {}
-    for name, rows in values.items():
-        has_rows = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
-        if has_rows and name not in _NOT_LISTED:
-            lists[name] = [_as_texts(row) for row in rows]
-    return lists
-
-
-def _as_texts(row: JsonMapping) -> dict[str, str]:
-    return {name: str(value)[:_MAX_TEXT] for name, value in row.items() if value not in (None, "", [], {})}
+    return {
+        name: [
+            {key: str(part)[:_MAX_TEXT] for key, part in entry.items() if part not in (None, "", [], {})}
+            for entry in rows
+        ]
+        for name, rows in values.items()
+        if name not in _NOT_LISTED and isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
+    }
