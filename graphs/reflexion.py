@@ -50,7 +50,7 @@ class Answer(TypedDict):
 
     Round 0 is the draft. `references` are the addresses of the results that it cites by their numbers, `searched` holds
     those of the `queries` that were new and were run, and `problems` what went wrong, in words for the responder. What
-    version 0.1.0 has stored does not say whether it is `complete`.
+    an earlier release has stored does not say whether it is `complete`.
     """
 
     round: int

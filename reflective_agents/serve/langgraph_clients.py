@@ -98,7 +98,10 @@ class LangGraphClients:
         found = await self._found(scope, body)
         if isinstance(found, Response):
             return found
-        return JSONResponse([{name: thread[name] for name in names if name in thread} for thread in found])
+        selected: list[JsonObject] = []
+        for thread in found:
+            selected.append({name: thread[name] for name in names if name in thread})
+        return JSONResponse(selected)
 
     async def _count(self, scope: Scope, body: JsonObject) -> Response:
         count, page = 0, _PAGE
