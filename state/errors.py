@@ -146,9 +146,8 @@ class SearchFailed(ReflectError):
 
 
 def reason_of(error: Exception) -> str:
-    """Say what an error says, in one line; one of the system without its number and the file, which are named beside
-    it."""
-    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    """Return what an error says; one of the system without its number, and without the file, which is named beside it."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 def problems_of(error: "ValidationError", whole: str = "") -> list[str]:
