@@ -146,7 +146,7 @@ class SearchFailed(ReflectError):
 
 
 def reason_of(error: Exception) -> str:
-    """Return what an error says; one of the system without its number, and without the file, which is named beside it."""
+    """Return what an error says; one of the system without its number and the file, which is named beside it."""
     return getattr(error, "strerror", None) or str(error)
 
 
