@@ -142,7 +142,9 @@ def _without(pattern: re.Pattern[str], text: str, change: Callable[[str], str]) 
 
 
 def _formula(match: re.Match[str]) -> str:
-    return convert(match[1] or match[2], display="block" if match[1] else "inline")
+    if match[2]:
+        return convert(match[2])
+    return f'<div class="formula">{convert(match[1], display="block")}</div>'
 
 
 def settings_text() -> str:

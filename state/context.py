@@ -55,7 +55,7 @@ def from_json(value: T) -> T | JsonValue:
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"not valid JSON: {error}") from error
+        raise ValueError(f'not valid JSON ({error}): write a list as ["a", "b"], an object as {{"a": 1}}') from error
 
 
 def settings_over(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:

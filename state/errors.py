@@ -145,6 +145,11 @@ class SearchFailed(ReflectError):
     """Raised when a search failed, timed out or found nothing; the model sees its text."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return what an error says; one of the system without its number and the file, which is named beside it."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def problems_of(error: "ValidationError", whole: str = "") -> list[str]:
     """Say in words what does not fit, each with the name of the value; `whole` names what has none."""
     problems: list[str] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 
 
 def load_named(path: str, what: str) -> Any:
@@ -25,7 +25,7 @@ def load_named(path: str, what: str) -> Any:
         return getattr(_file(Path(module)) if module.endswith(".py") else _module(module), name)
     except (ImportError, AttributeError, FileNotFoundError, SyntaxError, ValueError) as error:
         form = "FILE.py:name or package.module:name"
-        raise Misuse(f"{what} {path!r}: {error}; name it as {form}") from error
+        raise Misuse(f"{what} {path!r}: {reason_of(error)}; name it as {form}") from error
 
 
 def _module(name: str) -> ModuleType:

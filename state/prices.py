@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter,
 from pydantic_settings import NoDecode
 from typing_extensions import TypedDict
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 
 T = TypeVar("T")
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -49,7 +49,7 @@ def table_of(prices: Mapping[str, Price] | str | None) -> Mapping[str, Price]:
         # Every run begins here, so the file is read again only when it has changed.
         return _read(prices, Path(prices).stat().st_mtime_ns)
     except (OSError, ValidationError) as error:
-        raise Misuse(f"the prices of {prices} cannot be read: {error}") from error
+        raise Misuse(f"the prices of {prices} cannot be read: {reason_of(error)}") from error
 
 
 @lru_cache(maxsize=16)

@@ -139,6 +139,7 @@ def test_formulas_become_markup_and_code_stays(tmp_path: Path) -> None:
     text = notebook_text(notebook, tmp_path / "page")
     assert text.count("<math ") == 2
     assert "<mfrac>" in text
+    assert text.count('<div class="formula">') == 1, "a wide one is moved sideways on a phone, not the page"
     assert "`$HOME`" in text
     assert "cost $1 or $2" in text
     assert "2 $ and 3 $" in text

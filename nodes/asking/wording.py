@@ -22,7 +22,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from pydantic import JsonValue
 
 from reflective_agents import prompts
-from reflective_agents.state.errors import BadPrompt
+from reflective_agents.state.errors import BadPrompt, reason_of
 from reflective_agents.state.json_types import JsonMapping
 from reflective_agents.text.spelling import similar_names
 
@@ -126,8 +126,7 @@ def _read_folder(folder: Path) -> dict[str, str]:
             raise BadPrompt(f"the prompts in {folder} have more than {4 * LONGEST} bytes together: shorten them")
         return {path.stem: path.read_text().rstrip("\n") for path in files}
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise BadPrompt(f"the prompts in {folder} cannot be read: {why}") from error
+        raise BadPrompt(f"the prompts in {folder} cannot be read: {reason_of(error)}") from error
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from reflective_agents.environments.program_text import find_program
 from reflective_agents.nodes.step import Step
 from reflective_agents.nodes.verifiers.finding import Case, Finding, NoVerdict, bounded
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 from reflective_agents.state.verifier_forms import Command, Form, ProgramTests
 from reflective_agents.tools.sandbox import choose_enclosure, run_program
 from reflective_agents.tools.verdict import run_tests
@@ -88,7 +88,7 @@ async def _texts_of(verifier: ProgramTests) -> list[str]:
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise Misuse(f"the tests in {verifier.tests} cannot be read: {error}") from error
+        raise Misuse(f"the tests in {verifier.tests} cannot be read: {reason_of(error)}") from error
     names = [part.name for part in body if isinstance(part, ast.FunctionDef) and part.name.startswith("test")]
     return [f"{text}\n{name}()" for name in names] or [text]
 
@@ -101,7 +101,7 @@ async def _read(path: str) -> str:
     try:
         text = await asyncio.to_thread(read)
     except (OSError, ValueError) as error:
-        raise Misuse(f"the verifier's file {path} cannot be read: {error}") from error
+        raise Misuse(f"the verifier's file {path} cannot be read: {reason_of(error)}") from error
     if len(text) > MOST_BYTES:
         raise Misuse(f"the verifier's file {path} is longer than {MOST_BYTES:,} characters")
     return text

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.store.base import BaseStore
 
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import NoDatabase
+from reflective_agents.state.errors import NoDatabase, reason_of
 from reflective_agents.state.extras import need
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ async def _sqlite(name: str, package: str, kind: str) -> AsyncIterator[Any]:
                 await write_ahead(opened)
             yield opened
     except sqlite3.Error as error:
-        raise NoDatabase(f"{file} cannot be used ({error}): {_advice(error)}") from error
+        raise NoDatabase(f"{file} cannot be used ({reason_of(error)}): {_advice(error)}") from error
 
 
 def _advice(error: sqlite3.Error | OSError) -> str:
@@ -86,7 +86,7 @@ def _claim(file: Path) -> None:
             connection.rollback()
             _log_ahead(connection)
     except (sqlite3.Error, OSError) as error:
-        raise NoDatabase(f"{file} cannot be used ({error}): {_advice(error)}") from error
+        raise NoDatabase(f"{file} cannot be used ({reason_of(error)}): {_advice(error)}") from error
 
 
 def _log_ahead(connection: sqlite3.Connection) -> None:
@@ -121,7 +121,9 @@ def _made_home() -> Path:
         home = home.expanduser()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
-        raise NoDatabase(f"the folder {home} cannot be made ({error}): set REFLECT_HOME to another one") from error
+        raise NoDatabase(
+            f"the folder {home} cannot be made ({reason_of(error)}): set REFLECT_HOME to another one"
+        ) from error
     return home
 
 
@@ -144,7 +146,7 @@ async def _postgres(url: str, package: str, kind: str) -> AsyncIterator[Any]:
             yield opened
     except psycopg.Error as error:
         advice = "start it, correct DATABASE_URL, or unset it to use SQLite"
-        raise NoDatabase(f"the database of DATABASE_URL cannot be used ({error}): {advice}") from error
+        raise NoDatabase(f"the database of DATABASE_URL cannot be used ({reason_of(error)}): {advice}") from error
 
 
 @asynccontextmanager

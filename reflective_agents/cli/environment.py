@@ -8,7 +8,7 @@ from pathlib import Path
 from dotenv import dotenv_values, load_dotenv
 
 from reflective_agents.cli.output import say
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 from reflective_agents.state.settings import settings_of, strategy_names
 
 PREFIX = "REFLECT_"
@@ -31,7 +31,7 @@ def load_env() -> None:
         written = dotenv_values(path)
         load_dotenv(path, override=False)
     except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(f".env cannot be read ({error}): correct or remove it") from error
+        raise Misuse(f".env cannot be read ({reason_of(error)}): correct or remove it") from error
     ours = {name for name in os.environ if name.startswith(PREFIX)}
     for name in sorted(ours | written.keys()):
         _check(name)

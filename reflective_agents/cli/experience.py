@@ -47,6 +47,8 @@ def list_(
         return [item async for item in items.everything()][::-1]
 
     items = _with_items(name, user, embeddings, read)
+    if not items:
+        say(f"nothing is kept under {name}: runs with --experience {name} keep what they learn")
     if html:
         write([Export("--html", html, items_page(f"Experience {name}", items))], force)
     else:

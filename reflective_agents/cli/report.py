@@ -40,7 +40,8 @@ def report(request: Request, run: Run) -> int:
         print(f"{outcome['status']}: {clean(outcome['reason'])}{by}", flush=True)
     say(f"cost: {cost_line(run.result['usage'])}")
     if run.choice and run.choice.model == OFFLINE and outcome.get("answered") is False:
-        say("the offline model only picks sentences from documents (its own are in English): try --corpus or --model")
+        advice = ": try other words or" if request.settings.get("corpus") else ", its own in English: try --corpus or"
+        say(f"the offline model only picks sentences from documents{advice} --model")
     say(f'continue with: {request.command(run.thread)} "..."')
     return FAILED if outcome["status"] == "failed" else ANSWERED
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 from reflective_agents.state.extras import need_for_memory
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def read_lines(file: Path) -> list[str]:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misuse(f"{file} cannot be read: {error}") from error
+        raise Misuse(f"{file} cannot be read: {reason_of(error)}") from error
     return text.split("\n")
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 
 
 def check_streams() -> None:
@@ -60,4 +60,4 @@ def read_text(value: str, name: str) -> str:
         return sys.stdin.read() if value == "-" else Path(value[1:]).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         hint = "" if value == "-" else "; write @@ for a text that begins with @"
-        raise Misuse(f"{name}: {value[:100]} cannot be read ({error}){hint}") from error
+        raise Misuse(f"{name}: {value[:100]} cannot be read ({reason_of(error)}){hint}") from error

@@ -31,7 +31,7 @@ from reflective_agents.models.cache import open_cache
 from reflective_agents.models.prices import check_price
 from reflective_agents.models.providers import close_models, expect_many_calls, get_model
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed
+from reflective_agents.state.errors import LimitReached, Misuse, ModelFailed, reason_of
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.prices import table_of
 
@@ -186,7 +186,7 @@ def _writable(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Misuse(f"{folder} cannot be written ({error}): choose another --out") from error
+        raise Misuse(f"{folder} cannot be written ({reason_of(error)}): choose another --out") from error
 
 
 def _keep(tuning: Tuning, words: Words) -> None:

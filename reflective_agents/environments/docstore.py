@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from reflective_agents.state.errors import BadCorpus
+from reflective_agents.state.errors import BadCorpus, reason_of
 from reflective_agents.text.validation import in_plain_words
 from reflective_agents.text.words import words
 from reflective_agents.web_search.documents import SUFFIXES, Unreadable, read_passages
@@ -128,7 +128,7 @@ def jsonl_docstore(file: str | Path) -> LocalDocstore:
     try:
         lines = Path(file).expanduser().read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadCorpus(f"{file} cannot be read as UTF-8 text ({error}).") from error
+        raise BadCorpus(f"{file} cannot be read as UTF-8 text ({reason_of(error)}).") from error
     return LocalDocstore(_read_line(file, number, line) for number, line in enumerate(lines, 1) if line.strip())
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from reflective_agents.environments.base import Environment, Task, check_task
 from reflective_agents.evals.format_base import Format, Row, as_row
 from reflective_agents.evals.formats import FORMATS
-from reflective_agents.state.errors import Misuse, problems_of
+from reflective_agents.state.errors import Misuse, problems_of, reason_of
 from reflective_agents.state.forks import CachedProperty
 
 LARGEST = 1_000_000_000
@@ -191,7 +191,7 @@ def _text(path: Path) -> str:
             if len(data) > most:
                 raise Misuse(f"{path} cannot be read (it unpacks to more than {most:,} bytes): unpack it yourself")
     except (OSError, EOFError, zlib.error) as error:
-        raise Misuse(f"{path} cannot be read ({getattr(error, 'strerror', None) or error}): name a data set") from error
+        raise Misuse(f"{path} cannot be read ({reason_of(error)}): name a data set") from error
     if len(data) > LARGEST:
         raise Misuse(f"{path} cannot be read (it has more than {LARGEST:,} bytes): take a part of it")
     try:

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from reflective_agents.environments.base import Task
 from reflective_agents.evals.transcripts import TranscriptSpan
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 from reflective_agents.state.json_types import JsonObject
 from reflective_agents.state.outcome import Outcome
 from reflective_agents.state.run import Usage
@@ -132,7 +132,7 @@ def read_run(folder: Path) -> tuple[About, dict[str, Result]]:
     try:
         data = file.read_bytes() if file.exists() else b""
     except OSError as error:
-        raise Misuse(f"the run in {folder} cannot be read ({error})") from error
+        raise Misuse(f"the run in {folder} cannot be read ({reason_of(error)})") from error
     whole = data[: data.rfind(b"\n") + 1]
     results: dict[str, Result] = {}
     for number, line in enumerate(whole.splitlines(), 1):
@@ -152,7 +152,7 @@ def read_about(folder: Path) -> About:
     except FileNotFoundError as error:
         raise Misuse(f"{folder} holds no run: name a folder that reflect eval has written") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise Misuse(f"the run in {folder} cannot be read ({error})") from error
+        raise Misuse(f"the run in {folder} cannot be read ({reason_of(error)})") from error
     if not isinstance(about, dict) or not about.keys() >= About.__required_keys__:
         raise Misuse(f"{folder / RUN} does not say what was run")
     if wrong := _wrong(_ABOUT, about):

@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from reflective_agents.models.account import charge_to
 from reflective_agents.serve.daily_quota import DailyQuota
 from reflective_agents.state.context import Context
-from reflective_agents.state.errors import Misuse, OperatorOnly
+from reflective_agents.state.errors import Misuse, OperatorOnly, reason_of
 from reflective_agents.state.policy import changed, named_in, serve_others
 from reflective_agents.state.settings import settings_of, strategy_names
 
@@ -174,7 +174,7 @@ def policy() -> Policy:
     try:
         return Policy.model_validate_json(Path(path).read_text())
     except (OSError, ValidationError) as error:
-        raise Misuse(f"{VARIABLE}={path} cannot be read: {error}") from error
+        raise Misuse(f"{VARIABLE}={path} cannot be read: {reason_of(error)}") from error
 
 
 def _models_of(settings: BaseModel) -> set[str]:

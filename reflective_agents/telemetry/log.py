@@ -11,7 +11,7 @@ from logging.handlers import QueueHandler, QueueListener
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from reflective_agents.state.errors import Misuse
+from reflective_agents.state.errors import Misuse, reason_of
 
 Plain: TypeAlias = str | float | bool | None
 
@@ -110,7 +110,9 @@ def _open(target: str) -> logging.Handler:
     try:
         return logging.FileHandler(Path(target).expanduser(), encoding="utf-8")
     except OSError as error:
-        raise Misuse(f"REFLECT_LOG={target} cannot be written ({error}): name another file, or stderr") from error
+        raise Misuse(
+            f"REFLECT_LOG={target} cannot be written ({reason_of(error)}): name another file, or stderr"
+        ) from error
 
 
 def _stderr() -> logging.Handler:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reflective_agents.state.errors import Misuse, problems_of
+from reflective_agents.state.errors import Misuse, problems_of, reason_of
 from reflective_agents.state.settings.town import Town
 
 _SHIPPED = Path(__file__).parent / "towns"
@@ -40,4 +40,4 @@ def load_town(setting: str | Town) -> Town:
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, ValidationError):
         return problems_of(error, "the file")[0]
-    return getattr(error, "strerror", None) or str(error).splitlines()[0]
+    return reason_of(error)

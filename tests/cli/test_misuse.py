@@ -26,6 +26,11 @@ MISUSE = {
     "question to ask without quotes": (["ask", "Why", "not?"], "(not?): put the question in quotes"),
     "a question without a command": (["Why not?"], "to ask a question: reflect ask 'Why not?'"),
     "a strategy in capitals": (["run", "LATS", "Why?"], "did you mean lats?"),
+    "no file to load from": (
+        ["run", "react", "Why?", "--environment", "no.py:Env"],
+        "'no.py:Env': No such file or dir",
+    ),
+    "a list that is no JSON": (["run", "auto", "Why?", "--ladder", "offline"], 'write a list as ["a", "b"], an object'),
     "missing prompts": (["run", "lats", "Why?", "--prompts", "nowhere"], "nowhere cannot be read: No such file or"),
     "unknown option": (["run", "lats", "Why?", "--rounds", "3"], "--rounds"),
     "out of bounds": (["run", "lats", "Why?", "--n", "0"], "--n: must be at least 1 (got 0)"),

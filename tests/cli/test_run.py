@@ -269,3 +269,11 @@ def test_a_run_that_has_ended_shows_its_answer_when_it_is_resumed(reflect: Any) 
     advice = reflect("run", "lats", "--resume")
     assert (advice.code, advice.out) == (2, "")
     assert advice.err.rstrip().endswith("reflect run lats --thread t --resume")
+
+
+def test_who_names_documents_is_not_told_to_name_some(reflect: Any) -> None:
+    Path("notes").mkdir()
+    Path("notes/a.md").write_text("# Tides\n\nThe moon pulls at the sea, and so the water rises twice a day.\n")
+    for options, advice in ((["--corpus", "notes"], "try other words or --model"), ([], "try --corpus or --model")):
+        ended = reflect("run", "reflexion", "Who won the zebra cup?", *options)
+        assert advice in ended.err
