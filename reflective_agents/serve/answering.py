@@ -105,10 +105,11 @@ async def respond(request: Request, run: "Answering", form: Form) -> Response:
         return StreamingResponse(stream(run, form), media_type="text/event-stream", headers=headers)
     answer = asyncio.ensure_future(whole(run, form))
     disconnected = asyncio.ensure_future(_disconnected(request))
-    # Starlette tells nobody that a client has left while no answer is written.
-    await asyncio.wait({answer, disconnected}, return_when=asyncio.FIRST_COMPLETED)
-    disconnected.cancel()
-    if not answer.done():
+    try:
+        # Starlette tells nobody that a client has left while no answer is written.
+        await asyncio.wait({answer, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+    finally:  # also when a server that ends closes its connections
+        disconnected.cancel()
         answer.cancel()
     with suppress(asyncio.CancelledError):
         return JSONResponse(await answer, headers=headers)

@@ -168,6 +168,24 @@ async def test_who_waits_when_a_process_is_asked_to_end_gets_an_answer(
     servers[0].wait_until_ready()
 
 
+async def test_a_process_ends_though_somebody_waits_for_a_longer_run(
+    model_server: OpenAIServer, start: Callable[..., Server]
+) -> None:
+    server = start(WORKER_DRAIN_TIMEOUT="1")
+    server.wait_until_ready()
+    before = len(model_server.requests)
+    settings = {**SEARCH, "max_expansions": 1}
+    body = {"model": "lats", "settings": settings, **asking("A very slow and unsolvable question")}
+    headers = {"authorization": f"Bearer {KEYS['ann']}"}
+    async with httpx.AsyncClient(base_url=server.address, headers=headers, timeout=60) as client:
+        waiting = asyncio.create_task(client.post("/v1/chat/completions", json=body))
+        while len(model_server.requests) == before:  # noqa: ASYNC110 # of another thread
+            await asyncio.sleep(0.1)
+        await asyncio.to_thread(server.end, signal.SIGTERM)
+        assert (await waiting).status_code == 500
+    assert server.process.returncode == 0
+
+
 @pytest.mark.parametrize("away", [Outage.of_postgres, Outage.of_redis])
 async def test_runs_go_on_when_a_database_was_away(
     servers: list[Server], model_server: OpenAIServer, outage: Outage, away: Callable[[Outage], None]

@@ -1,12 +1,16 @@
-"""What an answer's headers tell its client, in the words of the client's protocol."""
+"""What an answer's headers tell its client, in the words of the client's protocol; and who no longer waits."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from reflective_agents.serve import chat_request, messages_request, responses_request
-from reflective_agents.serve.answering import Answering
+from reflective_agents.serve.answering import Answering, respond
 from reflective_agents.serve.policy import policy
 from reflective_agents.serve.responses import ResponseRun
 
@@ -55,3 +59,28 @@ def test_messages_have_their_own_names() -> None:
 def test_a_thread_is_named_in_ascii() -> None:
     request = chat_request.parse({"model": "react", "messages": [HI], "thread_id": "Gespräch 1"})
     assert Answering(API, request).headers() == {"x-thread-id": "Gespr%C3%A4ch 1"}
+
+
+async def test_nothing_waits_for_an_answer_whose_request_the_server_has_cancelled() -> None:
+    waits, left = asyncio.Event(), asyncio.Event()
+
+    class Endless(Answering):
+        async def parts(self) -> AsyncIterator[Any]:
+            waits.set()
+            try:
+                yield await asyncio.Event().wait()
+            finally:
+                left.set()
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    run = Endless(API, chat_request.parse({"model": "react", "messages": [HI]}))
+    form: Any = SimpleNamespace(begin=list)
+    answering = asyncio.create_task(respond(Request({"type": "http"}, receive), run, form))
+    await waits.wait()
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    async with asyncio.timeout(5):
+        await left.wait()
