@@ -93,6 +93,7 @@ async def _serve(host: str, port: int) -> None:
     from reflective_agents.serve.in_process import CallsItself
     from reflective_agents.serve.langgraph_clients import LangGraphClients
     from reflective_agents.serve.metrics import CountsRefusals
+    from reflective_agents.serve.outages import AnswersOutages
     from reflective_agents.serve.requeue_orphans import accept_stored_runs, keep_requeueing
 
     log.configure()  # once more: Aegra has set up its own again
@@ -101,7 +102,7 @@ async def _serve(host: str, port: int) -> None:
     spare_what_stays()
     accept_stored_runs()
     requeueing = asyncio.create_task(keep_requeueing())
-    guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
+    guarded = Guard(Bodies(CountsRefusals(CallsItself(AnswersOutages(LangGraphClients(app))))))
     async with LoopGuard(log_held):
         # Who waits for an answer when the server is to end gets it, unless the run takes longer than runs may then.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
