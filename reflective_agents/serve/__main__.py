@@ -70,6 +70,8 @@ async def _serve(host: str, port: int) -> None:
     # As many connections as by default, of which more are kept: new ones know no prepared statements.
     os.environ.setdefault("SQLALCHEMY_POOL_SIZE", "20")
     os.environ.setdefault("SQLALCHEMY_MAX_OVERFLOW", "10")
+    # Runs that no queue holds are queued then; whether one does is looked up first.
+    os.environ.setdefault("STUCK_PENDING_THRESHOLD_SECONDS", "15")
     os.environ["AEGRA_CONFIG"] = str(CONFIG)
     import uvicorn
     from aegra_api.utils.setup_logging import setup_logging
@@ -91,14 +93,16 @@ async def _serve(host: str, port: int) -> None:
     from reflective_agents.serve.in_process import CallsItself
     from reflective_agents.serve.langgraph_clients import LangGraphClients
     from reflective_agents.serve.metrics import CountsRefusals
-    from reflective_agents.serve.requeue_orphans import keep_requeueing
+    from reflective_agents.serve.outages import AnswersOutages
+    from reflective_agents.serve.requeue_orphans import accept_stored_runs, keep_requeueing
 
     log.configure()  # once more: Aegra has set up its own again
     if get_auth_instance() is None:  # Aegra would let everybody in
         raise Misuse("auth.py could not be loaded; the log says why")
     spare_what_stays()
+    accept_stored_runs()
     requeueing = asyncio.create_task(keep_requeueing())
-    guarded = Guard(Bodies(CountsRefusals(CallsItself(LangGraphClients(app)))))
+    guarded = Guard(Bodies(CountsRefusals(CallsItself(AnswersOutages(LangGraphClients(app))))))
     async with LoopGuard(log_held):
         # Who waits for an answer when the server is to end gets it, unless the run takes longer than runs may then.
         AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]

@@ -174,9 +174,18 @@ class Answering:
     async def start(self) -> None:
         """Start the run, or go on with the one that has waited for results of the client's tools.
 
+        Results that are sent again, as by a client whose connection broke, begin nothing: their run answers.
+
         Raises:
             Refused: if it cannot be done.
         """
+        try:
+            await self._start()
+        except Refused:
+            if not self.results or not await self._join():
+                raise
+
+    async def _start(self) -> None:
         request = self.request
         context = request.context()
         begin = await self._resume() if self.results else await self.question()
@@ -202,6 +211,18 @@ class Answering:
             raise Refused(f"{values['strategy']} waits for these results, not {self.request.strategy}", "model")
         self.reported = values["usage"]
         return {"command": {"resume": resume_values}}
+
+    async def _join(self) -> bool:
+        """Find the last run of the thread, if it goes on with these results; tell whether it does."""
+        run = await self._api.last_run(self.thread_id)
+        if run is None:
+            return False
+        before = await self._api.state_before(self.thread_id, run["run_id"])
+        calls = {call["id"] for call in tool_calls(self.thread_id, pending_tool_calls(before))} if before else set()
+        if before is None or calls != self.results.keys():
+            return False
+        self.run_id, self.reported = run["run_id"], values_of(before)["usage"]
+        return True
 
     async def events(self, form: Form) -> AsyncIterator[JsonObject]:
         """Yield the answer in a form, as it happens.

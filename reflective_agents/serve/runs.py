@@ -104,6 +104,15 @@ class ServerApi:
         )
         return states[0] if states else None
 
+    async def state_before(self, thread_id: str, run_id: str) -> sdk.ThreadState | None:
+        """Return the state that the last run of a thread has begun at; None if it was its first one.
+
+        Raises:
+            Refused: if there is no such thread of the caller's.
+        """
+        states = await self.history(thread_id)
+        return next((state for state in states if (state["metadata"] or {}).get("run_id") != run_id), None)
+
     async def start(
         self,
         thread_id: str,

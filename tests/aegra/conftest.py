@@ -12,7 +12,7 @@ import pytest
 from reflective_agents.serve.local import postgres, redis
 from reflective_agents.testing.openai_server import OpenAIServer
 from reflective_agents.testing.responder import respond
-from reflective_agents.testing.script import Reply, Request
+from reflective_agents.testing.script import Reply, Request, ToolUse
 from tests.aegra.outage import Outage
 from tests.aegra.process import KEYS, Server
 
@@ -25,7 +25,10 @@ Start = Callable[..., Server]
 
 
 def script(request: Request) -> Reply:
-    """Never accept what calls itself unsolvable; its answers are never the same."""
+    """Never accept what calls itself unsolvable; its answers are never the same. Call the client's tools once each."""
+    tools = [name for name in ("weather", "wind") if name in request.tools and f"{name} is" not in request.text]
+    if tools:
+        return ToolUse(tools[0], {"city": "Oslo"})
     if "unsolvable" in request.text and not request.schema:
         return f"Answer {request.index} after {len(request.messages)} messages"
     if "unsolvable" in request.text and request.schema in ("Judgement", "Judgements"):
