@@ -18,8 +18,8 @@ async function ask(path, body, signal) {
   const sent = body && { method: "POST", body: JSON.stringify(body) };
   const answer = await fetch(`/live/${path}`, { headers, signal, ...sent });
   if (answer.ok) return answer;
-  const said = await answer.json().catch(() => ({}));
-  throw new Refused(said.error?.message ?? `the server answers ${answer.status}`, answer.status);
+  const refusal = await answer.json().catch(() => ({}));
+  throw new Refused(refusal.error?.message ?? `the server answers ${answer.status}`, answer.status);
 }
 
 async function get(path) {
@@ -30,8 +30,8 @@ async function post(path, body) {
   return (await ask(path, body)).json();
 }
 
-/** Call `told` with every event of the last run of a thread, from its first one on, until it has ended. */
-async function follow(thread, signal, told) {
+/** Call `take` with every event of the last run of a thread, from its first one on, until it has ended. */
+async function follow(thread, signal, take) {
   const reader = (await ask(`threads/${thread}/events`, undefined, signal)).body
     .pipeThrough(new TextDecoderStream())
     .getReader();
@@ -41,6 +41,6 @@ async function follow(thread, signal, told) {
     if (done) return;
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
-    for (const part of parts) if (part.startsWith("data: ")) told(JSON.parse(part.slice(6)));
+    for (const part of parts) if (part.startsWith("data: ")) take(JSON.parse(part.slice(6)));
   }
 }

@@ -59,8 +59,8 @@ class Growing {
   }
 
   _node(event) {
-    const { seq, event: _, expansions, does, ...said } = event;
-    const known = Object.fromEntries(Object.entries(said).filter(([name]) => name in EMPTY_NODE || NODE.has(name)));
+    const { seq, event: _, expansions, does, ...fields } = event;
+    const known = Object.fromEntries(Object.entries(fields).filter(([name]) => name in EMPTY_NODE || NODE.has(name)));
     this.picture.nodes[event.id] = { ...EMPTY_NODE, ...known, action: does ?? "" };
     this.changed.add(event.id);
     this.added.push(event.id);
@@ -96,8 +96,8 @@ class Growing {
   #frame(kind, node, stats, { calls = 0, tokens = 0 }) {
     const { nodes, frames } = this.picture;
     const first = Object.fromEntries(this.added.map((id) => [id, firstFigures(nodes[id])]));
-    const told = { number: frames.length, event: kind, node, added: this.added, calls, tokens };
-    frames.push({ ...EMPTY_FRAME, pruned: [], ...told, stats: { ...first, ...stats } });
+    const frame = { number: frames.length, event: kind, node, added: this.added, calls, tokens };
+    frames.push({ ...EMPTY_FRAME, pruned: [], ...frame, stats: { ...first, ...stats } });
     this.added = [];
   }
 

@@ -36,7 +36,7 @@ class Open {
     if (open !== this) return;
     if (known.status !== "running" || known.messages.length >= this.expected) this.sent = [];
     this.known = known;
-    const question = known.messages.findLast((said) => said.type === "human")?.text ?? "";
+    const question = known.messages.findLast((message) => message.type === "human")?.text ?? "";
     if (known.tree || known.events > this.growing.seen || !this.growing.seen)
       this.growing = new Growing(known.tree, known.events, question);
     this.show();
@@ -46,13 +46,13 @@ class Open {
   async watch() {
     await this.look();
     while (open === this && this.known.status === "running") {
-      await follow(this.id, this.left.signal, (event) => this.told(event));
+      await follow(this.id, this.left.signal, (event) => this.take(event));
       this.answer = "";
       await this.look();
     }
   }
 
-  told(event) {
+  take(event) {
     if (event.token !== undefined) this.answer += event.token;
     else if (event.event === "withdrawn") this.answer = "";
     if (event.error) say(event.error);
@@ -91,9 +91,9 @@ class Open {
 
   show() {
     const { lists, steps } = this.known;
-    const asked = this.messages.find((said) => said.type === "human" && said.file === undefined)?.text ?? "";
-    write(document.getElementById("title"), cut(asked, 200) || "A new question");
-    write(document.querySelector("title"), [cut(asked, 60), "Reflective agents"].filter(Boolean).join(" · "));
+    const question = this.messages.find(({ type, file }) => type === "human" && file === undefined)?.text ?? "";
+    write(document.getElementById("title"), cut(question, 200) || "A new question");
+    write(document.querySelector("title"), [cut(question, 60), "Reflective agents"].filter(Boolean).join(" · "));
     document.body.classList.toggle("new", !this.id && !this.sent.length);
     this.showState();
     if (!edited) chooseStrategy(this.known.strategy);
@@ -107,8 +107,8 @@ class Open {
   showState() {
     const { strategy, outcome, usage } = this.known;
     const { status } = this;
-    const told = this.growing.picture.usage ?? {};
-    const spent = status === "running" && told.model_calls ? told : usage;
+    const current = this.growing.picture.usage ?? {};
+    const spent = status === "running" && current.model_calls ? current : usage;
     const cost = spent ? ` · ${counted(spent.model_calls, "call")}, ${counted(spent.total_tokens, "token")}` : "";
     const end = outcome && status === "ended" ? `: ${outcome.status.replace("_", " ")}, ${outcome.reason}` : "";
     write(document.getElementById("state"), status === "empty" ? "" : `${strategy} ${status}${end}${cost}`.trim());
@@ -219,18 +219,18 @@ async function sendQuestion(strategy, question, files = []) {
   const send = document.getElementById("send");
   const body = { strategy, question, files, settings: chosenSettings(), thread_id: open.id, edits: edited };
   const sent = [...files.map(asMessage), { type: "human", text: question }];
-  const asked = open;
+  const thread = open;
   send.disabled = true;
-  asked.put(sent);
-  asked.show();
+  thread.put(sent);
+  thread.show();
   try {
     const { thread_id: id } = await post("threads", body);
     keep();
-    if (open === asked) show(id, sent);
+    if (open === thread) show(id, sent);
     else list();
   } catch (error) {
-    asked.put([]);
-    if (open === asked) asked.show();
+    thread.put([]);
+    if (open === thread) thread.show();
     throw error;
   } finally {
     send.disabled = false;

@@ -18,8 +18,8 @@ function words(text) {
 
 function facts(pairs) {
   const rows = Object.entries(pairs).filter(([, value]) => value !== "" && value !== undefined);
-  const told = rows.map(([name, value]) => [el("dt", {}, name), el("dd", { dir: "auto" }, String(value))]);
-  return el("dl", {}, ...told.flat());
+  const cells = rows.map(([name, value]) => [el("dt", {}, name), el("dd", { dir: "auto" }, String(value))]);
+  return el("dl", {}, ...cells.flat());
 }
 
 /** A button that shows something in the panel. */
@@ -55,14 +55,14 @@ function term(value) {
 function showSpan(span) {
   const agent = picture.agents.find((one) => one.name === span.agent);
   const kept = agent.memories.filter((one) => span.steps.includes(one.step));
-  const asked = picture.retrievals.filter((one) => one.agent === span.agent && span.steps.includes(one.step));
+  const retrievals = picture.retrievals.filter((one) => one.agent === span.agent && span.steps.includes(one.step));
   tell(
     `${span.agent}, ${span.time}`,
     words(span.doing),
     facts({ where: span.place, until: after(span.time, span.steps.length * picture.minutes) }),
     span.talks.map((talk) => el("p", {}, link(`conversation ${talk}`, () => showTalk(talkOf(talk))))),
     kept.length ? [heading("Remembers of it"), el("ul", {}, ...kept.map(memoryLink))] : null,
-    asked.flatMap((one) => [heading(`Retrieves for: ${one.query}`), terms(one.found, "memory", foundLink)]),
+    retrievals.flatMap((one) => [heading(`Retrieves for: ${one.query}`), terms(one.found, "memory", foundLink)]),
   );
 }
 

@@ -63,14 +63,14 @@ function summary() {
 /** Who knows of the news, and by which way it came. */
 function news() {
   if (!picture.fact) return [];
-  const told = picture.spread.map((one) => {
+  const ways = picture.spread.map((one) => {
     if (!one.knows) return el("span", { class: "chip", dir: "auto" }, `${one.agent}: does not know`);
     const way = `◆ ${one.way.join(" → ")} (${one.time})`;
     const memory = memories.get(one.memory);
     return memory ? link(way, () => showMemory(memory), { class: "chip" }) : el("span", { class: "chip" }, way);
   });
   const count = picture.spread.filter((one) => one.knows).length;
-  return [`${count} of ${names.length} know about “${picture.fact}”: `, ...told];
+  return [`${count} of ${names.length} know about “${picture.fact}”: `, ...ways];
 }
 
 /** Rows are agents, columns are steps under their hours; what goes on for several steps is one cell. */

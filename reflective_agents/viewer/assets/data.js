@@ -8,7 +8,7 @@ let spent;
 let bestSoFar;
 
 /** Take a search in; or, of one that is known, what has changed: some nodes, and the frames `from` one on. */
-function take({ nodes: told, frames, from = 0, ...rest }) {
+function take({ nodes: changed, frames, from = 0, ...rest }) {
   if (!from) {
     nodes = new Map();
     spent = [];
@@ -16,18 +16,18 @@ function take({ nodes: told, frames, from = 0, ...rest }) {
   picture = { ...rest, frames: from ? [...picture.frames.slice(0, from), ...frames] : frames };
   lastFrame = picture.frames.length - 1;
   onPath = new Set(picture.path);
-  takeNodes(Object.values(told));
+  takeNodes(Object.values(changed));
   for (let place = from; place <= lastFrame; place += 1) takeFrame(place);
   takeBest();
 }
 
-function takeNodes(told) {
-  const known = told.map(({ id }) => nodes.has(id));
-  for (const node of told) {
+function takeNodes(changed) {
+  const known = changed.map(({ id }) => nodes.has(id));
+  for (const node of changed) {
     const before = nodes.get(node.id) ?? { children: [], born: lastFrame, prunedAt: Infinity, changes: [] };
     nodes.set(node.id, Object.assign(before, node, { line: undefined }));
   }
-  told.forEach(({ id, parent_id: above }, place) => {
+  changed.forEach(({ id, parent_id: above }, place) => {
     if (!known[place]) nodes.get(above)?.children.push(nodes.get(id));
     if (above === null) root = nodes.get(id);
   });
@@ -127,10 +127,10 @@ function lineOf(node) {
 }
 
 function lineMade(node) {
-  const said = node.messages.find((message) => message.content)?.content ?? "";
-  const asked = node === root ? picture.question : "";
-  const text = node.kind === "action" ? node.action || said : said || node.action;
-  return (text || node.thought || node.observation || asked)
+  const message = node.messages.find((message) => message.content)?.content ?? "";
+  const question = node === root ? picture.question : "";
+  const text = node.kind === "action" ? node.action || message : message || node.action;
+  return (text || node.thought || node.observation || question)
     .slice(0, 400)
     .replace(/[\p{C}\p{Z}]+/gu, " ")
     .trim();

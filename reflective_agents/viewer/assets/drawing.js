@@ -56,14 +56,14 @@ class Drawing {
 
   /** Show the tree as it was at a frame. */
   show(frame, folded) {
-    const told = picture.frames[frame];
-    const added = new Set(told.added);
+    const drawn = picture.frames[frame];
+    const added = new Set(drawn.added);
     for (const [id, parts] of this.drawn) {
       const node = nodes.get(id);
       const state = {
         unborn: node.born > frame,
         fresh: frame > 0 && added.has(id),
-        turn: told.node === id,
+        turn: drawn.node === id,
         pruned: node.prunedAt <= frame,
       };
       if (!state.unborn) this.#figures(parts, node, frame, folded.has(id));
@@ -134,9 +134,9 @@ class Drawing {
   #figures(parts, node, frame, isFolded) {
     const { n, q } = figuresAt(node, frame);
     const below = node.children.length ? countBelow(node, frame) : 0;
-    const told = `${n} ${q} ${isFolded} ${below} ${node.prunedAt <= frame}`;
-    if (parts.told === told) return;
-    parts.told = told;
+    const look = `${n} ${q} ${isFolded} ${below} ${node.prunedAt <= frame}`;
+    if (parts.look === look) return;
+    parts.look = look;
     const known = q ?? (node.visited ? null : worth(node));
     write(parts.q, n || known === null ? number(known) : `(${number(known)})`);
     parts.group.classList.toggle("unvisited", !n);
@@ -145,8 +145,8 @@ class Drawing {
     set(parts.bar, "width", (LABEL - BAR - 8) * share);
     parts.shape.style.setProperty("--q", share);
     write(parts.badge, below ? (isFolded ? `+${whole.format(below)}` : "‹") : "");
-    const said = [node.kind, `Q ${number(q)}`, counted(n, "visit"), ...marksOf(node, frame)];
-    parts.group.setAttribute("aria-label", `${node.id}: ${said.join(", ")}. ${cut(lineOf(node), 80)}`);
+    const facts = [node.kind, `Q ${number(q)}`, counted(n, "visit"), ...marksOf(node, frame)];
+    parts.group.setAttribute("aria-label", `${node.id}: ${facts.join(", ")}. ${cut(lineOf(node), 80)}`);
   }
 }
 

@@ -71,7 +71,7 @@ class History {
 /** A frame in words. */
 function describe(place) {
   const frame = picture.frames[place];
-  const said = [
+  const facts = [
     frame.added.length ? `${whole.format(frame.added.length)} added` : "",
     frame.merged ? `${whole.format(frame.merged)} merged` : "",
     frame.pruned.length ? `${whole.format(frame.pruned.length)} pruned` : "",
@@ -81,7 +81,7 @@ function describe(place) {
   ].filter(Boolean);
   const far = spent[place];
   const sum = place && far.calls ? `; ${counted(far.calls, "call")}, ${counted(far.tokens, "token")} so far` : "";
-  const details = said.length ? `: ${said.join(", ")}` : "";
+  const details = facts.length ? `: ${facts.join(", ")}` : "";
   return `Step ${place + 1} of ${lastFrame + 1}, ${frame.event} ${frame.node ?? ""}${details}${sum}`;
 }
 
@@ -96,6 +96,6 @@ function chart(svg) {
   });
   [`${line}V1H0Z`, line, events.reflected, events.solved].forEach((d, place) => set(svg.children[place], "d", d));
   const ends = [bestSoFar[0], bestSoFar[lastFrame]].map((worth) => number(worth));
-  const told = `Best value so far: ${ends[0]} at first, ${ends[1]} in the end`;
-  set(svg, "aria-label", lastFrame ? told : "Nothing has changed yet");
+  const label = `Best value so far: ${ends[0]} at first, ${ends[1]} in the end`;
+  set(svg, "aria-label", lastFrame ? label : "Nothing has changed yet");
 }

@@ -103,6 +103,6 @@ document
   .append(...settings.flatMap(([name, value]) => [el("dt", {}, name), el("dd", { dir: "auto" }, value)]));
 document.getElementById("figures").open = innerWidth > 700;
 refresh();
-const asked = decodeURIComponent(location.hash.replace(/^#task=/, ""));
-const first = tasks.find((task) => task.id === asked) ?? shownTasks[0];
-if (first) choose(first, Boolean(asked && first.id === asked));
+const linked = decodeURIComponent(location.hash.replace(/^#task=/, ""));
+const first = tasks.find((task) => task.id === linked) ?? shownTasks[0];
+if (first) choose(first, Boolean(linked && first.id === linked));

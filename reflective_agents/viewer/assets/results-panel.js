@@ -149,8 +149,8 @@ function some(name, entries, show) {
 
 function trial(made, place) {
   const sign = made.solved ? "✓" : "✗";
-  const said = `${sign} Trial ${made.trial ?? place + 1}: ${cut(String(made.answer ?? "no answer"), 90)}`;
-  return folded(said, made);
+  const line = `${sign} Trial ${made.trial ?? place + 1}: ${cut(String(made.answer ?? "no answer"), 90)}`;
+  return folded(line, made);
 }
 
 function message(one) {
