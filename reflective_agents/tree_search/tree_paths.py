@@ -66,9 +66,14 @@ def round_score(score: float) -> float:
     return round(score * SCORE_STEPS) / SCORE_STEPS
 
 
+def best_answer(tree: TreeView) -> TreeNode | None:
+    """Return the best answer: solved ones first, then by score, then the shallowest and first."""
+    answers = [node for node in unpruned(tree) if node["kind"] == "answer"]
+    return min(answers, key=rank, default=None)
+
+
 def best_node(tree: TreeView) -> TreeNode | None:
-    """Return the best node of any kind: a solved one first, then by score, then the shallowest and first; None in an
-    empty tree."""
+    """Return the best node of any kind; None in an empty tree."""
     return min(unpruned(tree), key=rank, default=None)
 
 

@@ -11,6 +11,7 @@ from reflective_agents.tree_search.algorithms.mcts import Mcts
 from reflective_agents.tree_search.base import START, Child, Job, ask, leaf, tell, value, with_extra, withdraw
 from reflective_agents.tree_search.tree_paths import (
     ROOT,
+    best_answer,
     best_node,
     children,
     furthest_node,
@@ -168,9 +169,9 @@ def test_places_in_the_tree() -> None:
 
 @sometimes
 @given(st.permutations([("0", 0.2), ("0.0", 0.9), ("0.1", 0.9), ("0.0.1", 0.9), ("0.0.0", None), ("0.10", 0.9)]))
-def test_the_best_node_is_the_shallowest_first_of_the_best(entries: list[tuple[str, float | None]]) -> None:
+def test_the_best_answer_is_the_shallowest_first_of_the_best(entries: list[tuple[str, float | None]]) -> None:
     tree = {node_id: node(node_id, score) for node_id, score in entries}
-    assert best_node(tree) == tree["0.0"]
+    assert best_answer(tree) == best_node(tree) == tree["0.0"]
 
 
 @pytest.mark.parametrize(
@@ -198,14 +199,17 @@ def test_a_trajectory_that_has_ended_without_an_answer_comes_after_those_that_ar
     assert furthest_node({}) is None
 
 
-def test_a_solved_node_wins_even_at_score_0() -> None:
+def test_a_solved_answer_wins_even_at_score_0_and_a_search_never() -> None:
     tree = {"0": node("0", 1.0, kind="action"), "0.0": node("0.0", 0.9), "0.1": node("0.1", 0.0, solved=True)}
-    assert best_node(tree) == tree["0.1"]
+    best = best_answer(tree)
+    assert best is not None
+    assert best["id"] == "0.1"
+    assert best_answer({"0": tree["0"]}) is None
     assert best_node({}) is None
 
 
-def test_an_unjudged_node_is_better_than_none() -> None:
-    assert best_node({"0": node("0", None)}) == node("0", None)
+def test_an_unjudged_answer_is_better_than_none() -> None:
+    assert best_answer({"0": node("0", None)}) == node("0", None)
 
 
 @sometimes
