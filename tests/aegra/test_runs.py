@@ -270,7 +270,7 @@ async def test_one_of_two_resumes_is_refused(servers: list[Server]) -> None:
     client, thread = servers[0].client(), str(uuid4())
     human: dict[str, Any] = {"critic": "human"}
     run = await client.runs.create(
-        thread, "reflection", input=asking("Why so slow?"), context=human, if_not_exists="create"
+        thread, "reflection", input=asking("Why so very slow?"), context=human, if_not_exists="create"
     )
     await ended(servers[0], [(thread, run["run_id"])])
 
