@@ -281,7 +281,9 @@ async def test_one_of_two_resumes_is_refused(servers: list[Server]) -> None:
             return refused.status_code
         return 200
 
-    assert sorted(await asyncio.gather(*map(resume, servers))) == [200, 409]
+    taken, refused = sorted(await asyncio.gather(*map(resume, servers)))
+    assert taken == 200
+    assert refused in {400, 409}  # by Aegra, where it sees that nothing waits any more; else since a run is under way
 
 
 async def test_a_foreign_thread_does_not_exist(servers: list[Server]) -> None:
