@@ -13,6 +13,8 @@ from reflective_agents.state.forks import CachedProperty
 from reflective_agents.text.extract import Passage, Sentence, rank, sentences, terms
 from reflective_agents.text.words import is_pair
 
+_PARTICLES = frozenset("是的之了在和")
+"""Characters of Chinese that join words, but that words hold too: 目的, 和平."""
 LONG_REQUEST = 40
 """Words above which a request brings its own material: what it asks is then its questions, or its first sentence."""
 CRITICISE = "Criticise the latest report."
@@ -98,7 +100,8 @@ class Reading:
         meet."""
         covered = set(stems)
         found = {word for stem, word in self.terms.items() if stem in covered}
-        ends, begins = {word[-1] for word in found}, {word[0] for word in found}
+        ends = _PARTICLES | {word[-1] for word in found}
+        begins = _PARTICLES | {word[0] for word in found}
         lacking = [word for stem, word in self.terms.items() if stem not in covered]
         return [word for word in lacking if not (is_pair(word) and word[0] in ends and word[1] in begins)]
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 TITLE_WEIGHT = 0.3
 """What an occurrence in the title of a passage counts beside one in the sentence itself."""
 
-# Chinese is cut into pairs of characters. Those that a question word or a particle makes with its neighbours are none.
+# Chinese is cut into pairs of characters. Those that a question word makes with its neighbours stand in no answer.
 _SMALL_WORDS = re.compile(
-    r"(?:[为為]|要?[做干幹])?什[么麼]|怎[么麼][样樣]?|怎[样樣]|如何|多少[天年次人个個元]?|多[久长長大高远遠]|"
-    r"[几幾][天年次人个個元]|[谁誰]|哪(?!吒)[一个個些里裡儿兒]?|[吗嗎呢](?=[？?！!。\s]|$)|是否|之[后後前间間]|[是的之了在和]"
+    r"(?:[为為]|要?[做干幹])?什[么麼]|怎[么麼][样樣]?|怎[样樣]|如何|多少[天年次人个個元]?|(?<![许許很更众眾])多[久长長大高远遠]|"
+    r"[几幾][天年次人个個元]|[谁誰]|哪(?!吒)[一个個些里裡儿兒]?|[吗嗎呢](?=[？?！!。\s]|$)|是否|之[后後前间間]"
 )
 _KEPT = {"text", "code_inline", "softbreak", "hardbreak"}
 

@@ -130,6 +130,17 @@ def test_a_pair_of_characters_out_of_two_found_words_is_not_missing(question: st
     assert answer.partition("Not covered by what was found: ")[2].partition(".")[0] == missing
 
 
+@pytest.mark.parametrize("question", ["和平是什么？", "和平的目的是什么？"])
+def test_words_of_chinese_that_hold_a_particle_are_found_and_particles_are_not_missing(question: str) -> None:
+    results = json.dumps([{"title": "条约", "url": "corpus:a.md", "content": "和平有其目的，就是让人们安全地生活。"}])
+    model = OfflineChatModel()
+    [call, *_] = model.bind_tools([search]).invoke([HumanMessage(question)]).tool_calls
+    assert call["args"]["query"].startswith("和平")
+    answer = model.invoke([HumanMessage(question), *searched("和平", results=results)]).text
+    assert "和平有其目的" in answer
+    assert "Not covered" not in answer
+
+
 def test_results_that_have_nothing_to_do_with_the_question_are_no_answer() -> None:
     messages = [HumanMessage("Who won the useful 1998 football cup?"), *searched("football")]
     answer = OfflineChatModel().invoke(messages).text

@@ -21,10 +21,12 @@ def test_a_question_finds_its_sentence_in_chinese_and_thai() -> None:
 @pytest.mark.parametrize(
     ("question", "found"),
     [
-        ("潮汐是什么造成的？", ["潮汐", "造成"]),
-        ("潮汐是什麼造成的？", ["潮汐", "造成"]),
-        ("哪吒是谁？", ["哪吒"]),
-        ("你吃了吗？", ["你吃"]),
+        ("潮汐是什么造成的？", ["潮汐", "汐是", "造成", "成的"]),
+        ("潮汐是什麼造成的？", ["潮汐", "汐是", "造成", "成的"]),
+        ("哪吒是谁？", ["哪吒", "吒是"]),
+        ("你吃了吗？", ["你吃", "吃了"]),
+        ("许多大学在哪里？", ["许多", "多大", "大学", "学在"]),
+        ("楼有多高？", ["楼有"]),
         ("它為什麼重要呢？", ["它", "重要"]),
         ("哪個城市最大？", ["城市", "市最", "最大"]),
         ("日志保留多少天？", ["日志", "志保", "保留"]),
@@ -32,7 +34,7 @@ def test_a_question_finds_its_sentence_in_chinese_and_thai() -> None:
         ("两次高潮相隔多久？", ["两次", "次高", "高潮", "潮相", "相隔"]),
     ],
 )
-def test_question_words_and_particles_of_chinese_are_no_terms(question: str, found: list[str]) -> None:
+def test_question_words_of_chinese_are_no_terms(question: str, found: list[str]) -> None:
     assert [*terms(question)] == found
 
 
