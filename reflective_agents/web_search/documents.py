@@ -27,8 +27,11 @@ _HEADING = "\x1e"
 _BLOCK = "\x1d"
 _CODE = "\x1c"
 _CELL = "\x1f"
+_CELL_END = "\x1b"
 _BLOCK_TAGS = ["p", "li", "dt", "dd", "tr", "table", "pre", "blockquote", "div", "section", "article", "br"]
 _CELL_TAGS = ["td", "th"]
+# A cell that is one paragraph, as tables of reST become in HTML.
+_PARAGRAPH_CELL = re.compile("\x1f[ \t\r\n]*\x1d([^\x1b-\x1f]*)\x1d[ \t\r\n]*\x1b")
 _HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 # The end of a reST paragraph, or a directive, below which what is indented is code.
 _CODE_FOLLOWS = re.compile(r"\.\. (?:code|code-block|sourcecode)::|(?!\.\. )(?s:.*)::\Z")
@@ -125,20 +128,26 @@ def _read_text(text: str, name: str) -> _Document:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield what blank lines divide, and whether it is code: in reST, all that is indented below "::"."""
+    """Yield what blank lines divide, and whether it is code: in reST, what is indented below "::"."""
     code: list[str] = []
     before = ""
     for block in re.split(r"\n\s*\n", text):
-        if block[:1] in (" ", "\t") and (code or _CODE_FOLLOWS.match(before)):
+        is_deeper = _indent(block) >= _indent(code[0]) if code else _indent(block) > _indent(before)
+        if is_deeper and (code or _CODE_FOLLOWS.match(before.strip())):
             code.append(block)
             continue
         if code:
             yield "\n\n".join(code), True
             code = []
         yield block, False
-        before = block.strip()
+        before = block
     if code:
         yield "\n\n".join(code), True
+
+
+def _indent(block: str) -> int:
+    margin = re.match("[ \t]*", block)
+    return len(margin[0].expandtabs()) if margin else 0
 
 
 def _read_markdown(text: str, name: str) -> _Document:
@@ -160,7 +169,7 @@ def _read_html(data: bytes, name: str) -> _Document:
     for begin, end in ("<!--", "-->"), ("<!", ">"), ("<?", ">"):
         markup = _without(markup, begin, end)
     # A page must not bring marks of its own.
-    title, text = _strip(re.sub(f"[{_HEADING}{_BLOCK}{_CODE}{_CELL}]", " ", markup))
+    title, text = _strip(re.sub("[\x1b-\x1f]", " ", markup))
     return _Document(title or name, list(_under_headings(text.split(_BLOCK), title)))
 
 
@@ -211,8 +220,8 @@ def _strip(markup: str) -> tuple[str, str]:
             text.append("\n")
         elif not in_code and tag.strip("/") in _HEADING_TAGS + _BLOCK_TAGS:
             text.append(_BLOCK)
-        if tag in _CELL_TAGS:
-            text.append(_CELL)
+        if tag.strip("/") in _CELL_TAGS:
+            text.append(_CELL if tag in _CELL_TAGS else _CELL_END)
         if tag in _HEADING_TAGS:
             text.append(_HEADING)
         if tag in ("h1", "/h1"):
@@ -220,7 +229,7 @@ def _strip(markup: str) -> tuple[str, str]:
         if in_heading:
             heading.append(data)
         text.append(data)
-    return title or _clean("".join(heading)), "".join(text)
+    return title or _clean("".join(heading)), _PARAGRAPH_CELL.sub(rf"{_CELL}\1", "".join(text))
 
 
 def _under_headings(blocks: Iterable[str], title: str) -> Iterator[tuple[str, str]]:

@@ -57,12 +57,13 @@ def _pieces(paragraph: str) -> Iterator[str]:
     lines: list[str] = []
     size = 0
     for line in code.removesuffix(fence).splitlines():
-        for part in _cut(line, count_words(line)):
+        for part in _cut(line, len(line)):  # no line has more words than characters: all of it is cut
             more = count_words(part)
             if lines and size + more > PASSAGE_WORDS:
                 yield "\n".join([fence, *lines, f"{fence}\n"])
                 lines, size = [], 0
-            lines, size = [*lines, part], size + more
+            lines.append(part)
+            size += more
     yield "\n".join([fence, *lines, f"{fence}\n"])
 
 

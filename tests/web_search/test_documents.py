@@ -66,6 +66,13 @@ def test_long_code_is_cut_between_its_lines(tmp_path: Path) -> None:
     assert all(count_words(text) <= 1.25 * PASSAGE_WORDS for text in passages)
 
 
+@pytest.mark.parametrize("words", [240, 2 * PASSAGE_WORDS + 119, 3 * PASSAGE_WORDS])
+def test_a_long_line_of_code_is_cut_and_fenced(tmp_path: Path, words: int) -> None:
+    passages = [text for _, text in read(tmp_path, "a.md", f"```\n{'w ' * words}\n```")]
+    assert all(text.startswith("```\n") and text.endswith("\n```") for text in passages)
+    assert " ".join(passages).count("w") == words
+
+
 @pytest.mark.parametrize(
     "page",
     [
@@ -94,6 +101,16 @@ def test_code_in_restructured_text_keeps_its_lines(tmp_path: Path, opening: str)
     assert found.endswith("\n```\nif a:\n    b()\n\nc()\n```\nDone.")
 
 
+@pytest.mark.parametrize(
+    ("before", "margin"), [("", "    "), (".. note::\n\n    See this.\n\n", "    "), ("1. ", "   ")]
+)
+def test_code_in_restructured_text_ends_where_less_is_indented(tmp_path: Path, before: str, margin: str) -> None:
+    first = "" if before == "1. " else margin * bool(before)
+    text = f"{before}{first}Run this::\n\n{margin}    a()\n\n{margin}    b()\n\n{margin * bool(before)}It ends.\n"
+    [(_, found)] = read(tmp_path, "a.rst", text)
+    assert found.endswith("Run this::\n```\na()\n\nb()\n```\nIt ends.")
+
+
 def test_what_is_indented_below_other_directives_is_text(tmp_path: Path) -> None:
     assert read(tmp_path, "a.rst", ".. note::\n\n   It grows.\n") == [("a", ".. note::\nIt grows.")]
 
@@ -101,6 +118,11 @@ def test_what_is_indented_below_other_directives_is_text(tmp_path: Path) -> None
 def test_a_row_of_a_table_is_a_line(tmp_path: Path) -> None:
     text = "| | days | note |\n|---|--:|---|\n| paid | 30 | a *fee* |\n| late |  | none |\n"
     assert read(tmp_path, "a.md", text) == [("a", "| days | note\npaid | 30 | a fee\nlate |  | none")]
+
+
+def test_a_cell_may_be_a_paragraph(tmp_path: Path) -> None:
+    page = "<table><tr><th><p>fee</p></th>\n<td>\n<p>30 <b>days</b></p>\n</td></tr><tr><td>x<td><p>y</p></td></table>"
+    assert read(tmp_path, "a.html", page) == [("a", "fee | 30 days\nx | y")]
 
 
 def test_cells_that_hold_paragraphs_are_paragraphs(tmp_path: Path) -> None:
