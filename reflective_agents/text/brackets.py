@@ -42,7 +42,8 @@ _DECIDES = re.compile(
 _PUNCTUATION = '()（）[]{}"“”„«»「」『』*_~-,;:'
 _STOPS, _CLOSING, _COMMAS = ".!?…。！？।؟\u06d4\u104b\u17d4\u1362", ")）]】\"'”’»」』》%‰`", ",;，；、:：—–"
 _UNITS = frozenset({"Sc", "So"})
-"""Categories of signs that end what they belong to, as letters do: "30 €", "20 °", "Acme®". Others are operators."""
+"""Categories of signs that end the number or the word before them: "30 €", "Acme®". Others are operators."""
+_MEASURED = re.compile(r"(?:\w|\d\s).$")
 _SIGNED = re.compile(r"\w[+#]{1,2}$")
 """A word that ends with the sign of an operator: "C++", "18+"."""
 _OPEN_WORDS = frozenset(
@@ -253,7 +254,8 @@ def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None
     if last in _STOPS:
         # Behind the blank after a full stop it may begin the next sentence, which then goes on in small letters.
         return not spaced or (not several and not _GOES_ON.match(after))
-    if last in _CLOSING or category(last) in _UNITS:
+    is_unit = category(last) in _UNITS
+    if last in _CLOSING or (is_unit and _MEASURED.search(plain)):
         return _behind_closing(plain, after, spaced)
     if last in _COMMAS:
         return unless_several
@@ -266,7 +268,7 @@ def _could_cite(line: str, begin: int, after: str, several: bool) -> bool | None
     # A cell of a table, in Markdown or HTML.
     if last == "|" or (last == ">" and _TAG.search(plain)):
         return False
-    if spaced and _SIGNED.search(plain):
+    if spaced and (is_unit or _SIGNED.search(plain)):
         return unless_several
     # An operator or another sign that is no letter, number or mark.
     if category(last)[0] not in "LNM":
