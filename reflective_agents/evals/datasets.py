@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -160,7 +161,8 @@ def _parse(path: Path, text: str, line: int = 1) -> Row:
 def _cells(path: Path, text: str) -> Iterator[tuple[str, Row]]:
     """Yield the rows of a table. A column without a name, such as the index that pandas writes, holds nothing."""
     csv.field_size_limit(LARGEST)
-    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    header = re.sub('"[^"]*"', "", text.partition("\n")[0])  # a quoted name may hold anything
+    separator = max(_SEPARATORS, key=header.count)
     table = csv.DictReader(
         io.StringIO(text), restkey=_MORE, restval=None, strict=True, delimiter=separator, skipinitialspace=True
     )

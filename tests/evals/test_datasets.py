@@ -225,6 +225,11 @@ def test_csv_with_an_index_of_pandas(file: Path) -> None:
         load_dataset(file)
 
 
+def test_the_name_of_a_column_may_hold_other_separators(file: Path) -> None:
+    file.write_text('question;answer;"notes, sources, links"\nWhy?;so;none\n')
+    assert [(task["question"], task["gold"]) for task in load_dataset(file).tasks] == [("Why?", "so")]
+
+
 @pytest.mark.parametrize("separator", [";", "\t", ",", ", "])
 def test_csv_as_spreadsheet_programs_and_hands_write_it(separator: str, file: Path) -> None:
     file.write_text(f'question{separator}answer\n"Why, and how?"{separator}so\n')
