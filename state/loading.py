@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reflective_agents.state.errors import Misuse, reason_of
+from reflective_agents.state.errors import Misuse
 
 
 def load_named(path: str, what: str) -> Any:
@@ -25,7 +25,7 @@ def load_named(path: str, what: str) -> Any:
         return getattr(_file(Path(module)) if module.endswith(".py") else _module(module), name)
     except (ImportError, AttributeError, FileNotFoundError, SyntaxError, ValueError) as error:
         form = "FILE.py:name or package.module:name"
-        raise Misuse(f"{what} {path!r}: {reason_of(error)}; name it as {form}") from error
+        raise Misuse(f"{what} {path!r}: {error}; name it as {form}") from error
 
 
 def _module(name: str) -> ModuleType:
@@ -36,9 +36,9 @@ def _module(name: str) -> ModuleType:
 
 
 def _file(file: Path) -> ModuleType:
-    spec = spec_from_file_location(file.stem, file)
+    spec = spec_from_file_location(file.stem, file) if file.is_file() else None
     if spec is None or spec.loader is None:
-        raise FileNotFoundError(f"{file} cannot be loaded")
+        raise FileNotFoundError("No such file")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

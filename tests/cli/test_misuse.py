@@ -28,7 +28,7 @@ MISUSE = {
     "a strategy in capitals": (["run", "LATS", "Why?"], "did you mean lats?"),
     "no file to load from": (
         ["run", "react", "Why?", "--environment", "no.py:Env"],
-        "'no.py:Env': No such file or dir",
+        "'no.py:Env': No such file; name it as",
     ),
     "a list that is no JSON": (["run", "auto", "Why?", "--ladder", "offline"], 'write a list as ["a", "b"], an object'),
     "missing prompts": (["run", "lats", "Why?", "--prompts", "nowhere"], "nowhere cannot be read: No such file or"),

@@ -234,3 +234,11 @@ async def test_an_environment_says_what_counts_and_reads_its_own_answers(tmp_pat
         assert made.correct_if == environment.correct_if
         scored = await made.score(TASKS[0], "So it is.\nAnswer: Rome")
         assert made.is_correct(scored.scores) == reads
+
+
+def test_a_file_that_a_scorer_misses_is_named(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("open('gold.csv')\n")
+    with pytest.raises(Misuse, match=r"own\.py:score': .*'gold\.csv'; name it as"):
+        resolve_scorer(f"{tmp_path}/own.py:score", PLAIN, Context(model="offline"))
+    with pytest.raises(Misuse, match=r"none\.py:score': No such file; name it as"):
+        resolve_scorer(f"{tmp_path}/none.py:score", PLAIN, Context(model="offline"))
