@@ -33,8 +33,8 @@ _CELL_TAGS = ["td", "th"]
 # A cell that is one paragraph, as tables of reST become in HTML.
 _PARAGRAPH_CELL = re.compile("\x1f[ \t\r\n]*\x1d([^\x1b-\x1f]*)\x1d[ \t\r\n]*\x1b")
 _HEADING_TAGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-# The end of a reST paragraph, or a directive, below which what is indented is code.
-_CODE_FOLLOWS = re.compile(r"\.\. (?:code|code-block|sourcecode)::|(?!\.\. )(?s:.*)::\Z")
+# A directive, or the last line of a reST paragraph, below which what is indented is code.
+_CODE_FOLLOWS = re.compile(r"\.\. (?:code|code-block|sourcecode)::|(?s:.*\n)?(?!\s*\.\. ).*::\Z")
 _TAG = re.compile(r"(/?[a-zA-Z][a-zA-Z0-9]*+)[^>]*+>")
 _NOISE_TAGS = ["script", "style", "noscript", "template", "nav", "svg", "title"]
 

@@ -94,7 +94,9 @@ def test_a_heading_ends_code_that_is_left_open(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("opening", ["Run this::", "::", ".. code-block:: python\n   :linenos:"])
+@pytest.mark.parametrize(
+    "opening", ["Run this::", "::", ".. note::\n   Run this::", ".. code-block:: python\n   :linenos:"]
+)
 def test_code_in_restructured_text_keeps_its_lines(tmp_path: Path, opening: str) -> None:
     text = f"Search\n======\n\n{opening}\n\n    if a:\n        b()\n\n    c()\n\nDone.\n"
     [(_, found)] = read(tmp_path, "a.rst", text)
