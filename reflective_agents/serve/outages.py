@@ -44,7 +44,8 @@ class AnswersOutages:
         return await self._app(scope, receive, write)
 
     async def _is_ready(self) -> bool:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(self._app), base_url="http://localhost") as client:
+        transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             try:
                 async with asyncio.timeout(_PATIENCE):
                     return (await client.get("/ready")).status_code == HTTPStatus.OK

@@ -19,6 +19,8 @@ async def answer_of(path: str, ready: int | None) -> httpx.Response:
     async def is_ready(_: Request) -> Response:
         if ready is None:
             await asyncio.Event().wait()
+        if ready == 500:
+            raise ConnectionError("the pool is gone")
         return JSONResponse({}, ready or 200)
 
     def fail(_: Request) -> Response:
@@ -34,7 +36,7 @@ async def answer_of(path: str, ready: int | None) -> httpx.Response:
 
 
 @pytest.mark.parametrize("path", ["/fails", "/500"])
-@pytest.mark.parametrize("ready", [503, None])
+@pytest.mark.parametrize("ready", [503, 500, None])
 async def test_a_failure_of_a_server_that_is_not_ready_is_an_outage(
     path: str, ready: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
